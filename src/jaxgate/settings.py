@@ -59,107 +59,62 @@ class RunKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankSettings:
-    """Which process of which job this is.
+    """Which process of which job this is."""
 
-    Attributes:
-        coordinator: ``host:port`` of rank 0; ``None`` lets JAX find out from the cluster, like the next two.
-        count: How many ranks there are.
-        rank: Which one this is.
-        timeout_s: Seconds without any progress of the job after which a rank hangs.
-    """
-
-    coordinator: str | None
-    count: int | None
-    rank: int | None
-    timeout_s: float
+    coordinator: str | None  # `host:port` of rank 0; `None` lets JAX find out from the cluster, like the next two
+    count: int | None  # how many ranks there are
+    rank: int | None  # which one this is
+    timeout_s: float  # seconds without any progress of the job after which a rank hangs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactSettings:
-    """What the user asked for.
+    """What the user asked for."""
 
-    Attributes:
-        when: Which cases are profiled.
-        folder: Where bundles go.
-        captures: Cases that are profiled at most; others leave a bundle without profiles.
-        run: Names a run of several processes, which share the folder; empty for one process.
-    """
-
-    when: ProfileWhen
-    folder: Path
-    captures: int
-    run: str = ""
+    when: ProfileWhen  # which cases are profiled
+    folder: Path  # where bundles go
+    captures: int  # cases that are profiled at most; others leave a bundle without profiles
+    run: str = ""  # names a run of several processes, which share the folder; empty for one process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the user asked for.
+    """What the user asked for."""
 
-    Attributes:
-        kind: What the run is for.
-        update: Which of the selected cases are recorded instead of being judged.
-        why: The reason for a recording, for the log.
-        baselines: Folder of the baselines to compare with.
-        stored: Folder of the project's own baselines; the same, but where something else is compared with.
-        namesakes: Files whose name another file that gates has, too: what is new in them has its folder in its name.
-        against: The git revision to compare with instead of the stored baselines; empty for these.
-        quiet: Hardware, as verdicts name it, that is quiet and exclusive: times stored there count.
-        record_times: Fresh processes whose times are stored, instead of judging; 0 judges.
-        busy_ok: Store times though the machine is busy, and note it.
-        against_env: The other environment to compare with, item by item; empty for stored baselines.
-        upgrade: The environment that may take the place of this one, item by item; empty where none was named.
-        launches: Processes of each environment.
-        as_measured: Record what breaks a claim too: this process is the other side of a comparison.
-        typed: Options that a command which records the same cases must repeat.
-        started_with: The environment of this process before the first conftest ran.
-        options: The options of the project's own conftests, and ini values, as they were typed.
-        other_side: What this process records is for another one, which reads it and throws it away.
-        max_undecided: Share of UNDECIDED cases above which the run is not green.
-        opinion_s: Seconds that a second opinion on a result may take; 0 asks for none.
-        budget_s: Seconds that all duels of the run may take; ``None`` for no limit.
-        drift_budget: Share that a case may have lost since its first run in the history; ``None`` for any.
-        strict: A missing, stale or orphaned baseline fails the run.
-        notes_into: Where this process, which records for another one, writes what became of each of its tests; ``None`` for nowhere.
-        size: Of the catalogue's workloads; ``None`` for what the hardware usually runs.
-        target: Hardware that is not there, for which the cases are compiled; empty runs them here.
-        cpu_devices: Virtual devices of a CPU; ``None`` leaves JAX as it is.
-        artifacts: What is kept of a case that failed, and where.
-        history: Where the run is remembered: a path, or ``none``.
-        time_limit_s: Seconds after which no test begins; ``None`` for no limit.
-        ranks: Which of several processes this is; ``None`` for a run of one.
-    """
-
-    kind: RunKind
-    update: Update
-    why: str
-    baselines: Path
-    stored: Path
+    kind: RunKind  # what the run is for
+    update: Update  # which of the selected cases are recorded instead of being judged
+    why: str  # the reason for a recording, for the log
+    baselines: Path  # folder of the baselines to compare with
+    stored: Path  # folder of the project's own baselines; the same, but where something else is compared with
+    # files whose name another file that gates has, too: what is new in them has its folder in its name
     namesakes: frozenset[str]
-    strict: bool
-    opinion_s: float
-    budget_s: float | None
-    drift_budget: float | None
-    max_undecided: float
-    against: str
-    artifacts: ArtifactSettings
-    history: str
-    against_env: tuple[str, ...]
+    strict: bool  # a missing, stale or orphaned baseline fails the run
+    opinion_s: float  # seconds that a second opinion on a result may take; 0 asks for none
+    budget_s: float | None  # seconds that all duels of the run may take; `None` for no limit
+    drift_budget: float | None  # share that a case may have lost since its first run in the history; `None` for any
+    max_undecided: float  # share of UNDECIDED cases above which the run is not green
+    against: str  # the git revision to compare with instead of the stored baselines; empty for these
+    artifacts: ArtifactSettings  # what is kept of a case that failed, and where
+    history: str  # where the run is remembered: a path, or `none`
+    against_env: tuple[str, ...]  # the other environment to compare with, item by item; empty for stored baselines
+    # the environment that may take the place of this one, item by item; empty where none was named
     upgrade: tuple[str, ...]
-    launches: int
-    quiet: tuple[str, ...]
-    record_times: int
-    busy_ok: bool
-    as_measured: bool
-    other_side: bool
-    typed: tuple[str, ...]
-    started_with: Mapping[str, str]
-    options: tuple[str, ...]
+    launches: int  # processes of each environment
+    quiet: tuple[str, ...]  # hardware, as verdicts name it, that is quiet and exclusive: times stored there count
+    record_times: int  # fresh processes whose times are stored, instead of judging; 0 judges
+    busy_ok: bool  # store times though the machine is busy, and note it
+    as_measured: bool  # record what breaks a claim too: this process is the other side of a comparison
+    other_side: bool  # what this process records is for another one, which reads it and throws it away
+    typed: tuple[str, ...]  # options that a command which records the same cases must repeat
+    started_with: Mapping[str, str]  # the environment of this process before the first conftest ran
+    options: tuple[str, ...]  # the options of the project's own conftests, and ini values, as they were typed
+    # where this process, which records for another one, writes what became of each of its tests; `None` for nowhere
     notes_into: Path | None
-    size: Size | None
-    target: str
-    cpu_devices: int | None
-    time_limit_s: float | None
-    ranks: RankSettings | None
+    size: Size | None  # of the catalogue's workloads; `None` for what the hardware usually runs
+    target: str  # hardware that is not there, for which the cases are compiled; empty runs them here
+    cpu_devices: int | None  # virtual devices of a CPU; `None` leaves JAX as it is
+    time_limit_s: float | None  # seconds after which no test begins; `None` for no limit
+    ranks: RankSettings | None  # which of several processes this is; `None` for a run of one
 
     @property
     def runs_tests(self) -> bool:

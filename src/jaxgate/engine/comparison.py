@@ -27,21 +27,13 @@ from jaxgate.report.units import show
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionComparison:
-    """What two functions differ in.
+    """What two functions differ in."""
 
-    Attributes:
-        facts: Every fact of the first against the second.
-        decision: What the duel said; ``None`` if none could be run.
-        why_no_duel: Why not; an identical program needs none.
-        causes: What made facts of the first worse, the cause that explains most first.
-        agrees: Whether they give the same numbers; ``None`` if that is unknown.
-    """
-
-    facts: tuple[Finding, ...]
-    decision: Decision | None
-    why_no_duel: str
-    agrees: bool | None
-    causes: tuple[Cause, ...] = ()
+    facts: tuple[Finding, ...]  # every fact of the first against the second
+    decision: Decision | None  # what the duel said; `None` if none could be run
+    why_no_duel: str  # why not; an identical program needs none
+    agrees: bool | None  # whether they give the same numbers; `None` if that is unknown
+    causes: tuple[Cause, ...] = ()  # what made facts of the first worse, the cause that explains most first
 
     def __str__(self) -> str:
         """A few lines: time first, then the facts that differ."""

@@ -25,17 +25,11 @@ Launching = Callable[[str], SideLaunch]
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """What the sides compute and do.
+    """What the sides compute and do."""
 
-    Attributes:
-        runners: Each side, back at its first weights.
-        traits: What its framework says.
-        differences: How far it is from the first side.
-    """
-
-    runners: Mapping[str, Runner]
-    traits: Mapping[str, Traits]
-    differences: tuple[Difference, ...]
+    runners: Mapping[str, Runner]  # each side, back at its first weights
+    traits: Mapping[str, Traits]  # what its framework says
+    differences: tuple[Difference, ...]  # how far it is from the first side
 
 
 def run_contrast(

@@ -47,54 +47,35 @@ def asker() -> Ask | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruments:
-    """Clock, duel, fresh processes, profiles, the look at the machine, today's date, and somebody to ask.
+    """Clock, duel, fresh processes, profiles, the look at the machine, today's date, and somebody to ask."""
 
-    Attributes:
-        run_duel: Times a program in turn with its baseline's, or with itself, in this process.
-        run_reference_duel: Times it with its reference.
-        repeat_duel: Does it in a fresh process.
-        open_sides: Gives a process to each side of a duel.
-        prepare: Compiles a stored program for a duel.
-        take_profile: Profiles one side of a red case.
-        read_table: Reads in a process of its own what was profiled.
-        record: Records a test in a fresh process of pytest.
-        record_other: Records the selected tests of another revision, or of another environment.
-        look: Looks whether the machine is quiet.
-        find_meters: Gives the counters of energy, each looked for when it is first asked for.
-        find_hardware: Asks a process of its own what the first device is.
-        today: The UTC date.
-        moment: Date and time, UTC.
-        clock: Monotonic nanoseconds.
-        jax_defaults: Asks a process of its own what JAX does by default.
-        processes: How many fresh processes must agree before a clock fails a test.
-        patience_s: Seconds after which a stage is printed.
-        asker: Gives how to ask somebody about what moved.
-        open_target: Starts the compiler of hardware that is not there.
-        open_interpreter: Gives StableHLO's reference interpreter, which starts when it is first asked.
-        open_history: Opens what earlier runs stored; gives ``None`` where nothing is kept.
-        second_opinion: Asks it, or a second compile, about a result.
-    """
-
+    # times a program in turn with its baseline's, or with itself, in this process
     run_duel: Callable[..., Duel] = run_duel
-    run_reference_duel: Callable[..., Duel] = run_duel
-    repeat_duel: Callable[[FreshDuel], RepeatOutcome] = repeat_duel
+    run_reference_duel: Callable[..., Duel] = run_duel  # times it with its reference
+    repeat_duel: Callable[[FreshDuel], RepeatOutcome] = repeat_duel  # does it in a fresh process
+    # gives a process to each side of a duel
     open_sides: Callable[[FreshDuel], AbstractContextManager[tuple[Side, Side]]] = open_sides
-    prepare: Callable[..., Contender] = prepare
-    take_profile: Callable[..., Taken] = take_profile
-    read_table: Callable[..., OpTable | None] = read_table
-    record: RecordSelection = record_selection
+    prepare: Callable[..., Contender] = prepare  # compiles a stored program for a duel
+    take_profile: Callable[..., Taken] = take_profile  # profiles one side of a red case
+    read_table: Callable[..., OpTable | None] = read_table  # reads in a process of its own what was profiled
+    record: RecordSelection = record_selection  # records a test in a fresh process of pytest
+    # records the selected tests of another revision, or of another environment
     record_other: RecordSelection = record_selection
-    look: Callable[..., MachineState] = look
+    look: Callable[..., MachineState] = look  # looks whether the machine is quiet
+    # gives the counters of energy, each looked for when it is first asked for
     find_meters: Callable[[], EnergyMeters] = EnergyMeters
+    # asks a process of its own what the first device is
     find_hardware: Callable[[Path, Mapping[str, str]], HardwareKey] = find_hardware
-    today: Callable[[], date] = utc_today
-    moment: Callable[[], str] = utc_now
-    clock: Callable[[], int] = time.perf_counter_ns
-    jax_defaults: Callable[[], JaxDefaults | None] = find_defaults
-    processes: int = PROCESSES
-    patience_s: float = PATIENCE_S
-    asker: Callable[[], Ask | None] = asker
-    open_target: Callable[[Target], TargetCompiler] = TargetProcess
+    today: Callable[[], date] = utc_today  # the UTC date
+    moment: Callable[[], str] = utc_now  # date and time, UTC
+    clock: Callable[[], int] = time.perf_counter_ns  # monotonic nanoseconds
+    jax_defaults: Callable[[], JaxDefaults | None] = find_defaults  # asks a process of its own what JAX does by default
+    processes: int = PROCESSES  # how many fresh processes must agree before a clock fails a test
+    patience_s: float = PATIENCE_S  # seconds after which a stage is printed
+    asker: Callable[[], Ask | None] = asker  # gives how to ask somebody about what moved
+    open_target: Callable[[Target], TargetCompiler] = TargetProcess  # starts the compiler of hardware that is not there
+    # gives StableHLO's reference interpreter, which starts when it is first asked
     open_interpreter: Callable[[], Interpreter] = InterpreterProcess
+    # opens what earlier runs stored; gives `None` where nothing is kept
     open_history: Callable[[Settings, Path], PastPoints | None] = open_history
-    second_opinion: Callable[..., Opinion] = second_opinion
+    second_opinion: Callable[..., Opinion] = second_opinion  # asks it, or a second compile, about a result

@@ -37,22 +37,14 @@ from jaxgate.settings import Update
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedCase:
-    """What came of one case.
+    """What came of one case."""
 
-    Attributes:
-        verdict: Its verdict so far.
-        stored_here: Its baseline, with the facts that its program has here.
-        opponent: The baseline's program, if it was compiled here.
-        repeats: What a fresh process may be asked to look for again.
-        on_baseline_ns: What its baseline's program took: to be compiled here, and to be duelled with.
-        is_final: Whether it waits for no fresh process: one that was recorded, or judged by launches, does not.
-    """
-
-    verdict: Verdict
-    stored_here: StoredBaseline | None = None
-    opponent: Opponent | None = None
-    repeats: tuple[Repeat, ...] = ()
-    on_baseline_ns: int = 0
+    verdict: Verdict  # its verdict so far
+    stored_here: StoredBaseline | None = None  # its baseline, with the facts that its program has here
+    opponent: Opponent | None = None  # the baseline's program, if it was compiled here
+    repeats: tuple[Repeat, ...] = ()  # what a fresh process may be asked to look for again
+    on_baseline_ns: int = 0  # what its baseline's program took: to be compiled here, and to be duelled with
+    # whether it waits for no fresh process: one that was recorded, or judged by launches, does not
     is_final: bool = False
 
     def provisional(self, *, strict: bool) -> Provisional | None:

@@ -27,17 +27,11 @@ _FAILING = frozenset({Status.INVALID, Status.REGRESSED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """What there is to record of a case: plain data and its program, no array.
+    """What there is to record of a case: plain data and its program, no array."""
 
-    Attributes:
-        baseline: The baseline that it would be.
-        contents: Its programs, serialised, by their digests.
-        replaces: Structures of the programs that its baseline of today names.
-    """
-
-    baseline: Baseline
-    contents: Mapping[str, bytes]
-    replaces: tuple[str, ...]
+    baseline: Baseline  # the baseline that it would be
+    contents: Mapping[str, bytes]  # its programs, serialised, by their digests
+    replaces: tuple[str, ...]  # structures of the programs that its baseline of today names
 
     @classmethod
     def of(

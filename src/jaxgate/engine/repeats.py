@@ -121,17 +121,11 @@ class DuelRepeat(_TimeRepeat):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WholeTest:
-    """A test that is run again, whole, in a fresh process.
+    """A test that is run again, whole, in a fresh process."""
 
-    Attributes:
-        again: How the tests of this run are run again.
-        test: pytest node id.
-        now: What this process measured.
-    """
-
-    again: Side
-    test: str
-    now: Measurement
+    again: Side  # how the tests of this run are run again
+    test: str  # pytest node id
+    now: Measurement  # what this process measured
 
     has_control: ClassVar[bool] = False
 
@@ -155,15 +149,10 @@ class _WholeTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTimeRepeat(_WholeTest, _TimeRepeat):
-    """A measurement that stored times found slow; each look at the machine says for itself whether that is quiet.
+    """A measurement that stored times found slow; each look at the machine says for itself whether that is quiet."""
 
-    Attributes:
-        accepted: The baseline.
-        limit: What the stored sessions allow.
-    """
-
-    accepted: Baseline
-    limit: StoredLimit
+    accepted: Baseline  # the baseline
+    limit: StoredLimit  # what the stored sessions allow
 
     def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
         """Run the test in a fresh process, on a machine that is still quiet."""
@@ -187,15 +176,10 @@ class StoredTimeRepeat(_WholeTest, _TimeRepeat):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackstopRepeat(_WholeTest, _TimeRepeat):
-    """A call that took far longer than it was recorded, where no duel decided.
+    """A call that took far longer than it was recorded, where no duel decided."""
 
-    Attributes:
-        difference: What it measured, beside the baseline.
-        plain: What was said of time before the stored one withdrew it.
-    """
-
-    difference: Difference
-    plain: TimeVerdict
+    difference: Difference  # what it measured, beside the baseline
+    plain: TimeVerdict  # what was said of time before the stored one withdrew it
 
     @property
     def may_be_machine(self) -> bool:
@@ -229,13 +213,9 @@ class BackstopRepeat(_WholeTest, _TimeRepeat):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseRepeat(_WholeTest):
-    """A phase that took longer than the baseline allows.
+    """A phase that took longer than the baseline allows."""
 
-    Attributes:
-        before: The baseline's phases.
-    """
-
-    before: Phases
+    before: Phases  # the baseline's phases
 
     def accuses(self, verdict: Verdict) -> bool:
         """Whether a phase makes the case red."""
@@ -274,17 +254,11 @@ class PhaseRepeat(_WholeTest):
 
 @dataclass(frozen=True, slots=True)
 class Provisional:
-    """A case that only the clocks of this process make red.
+    """A case that only the clocks of this process make red."""
 
-    Attributes:
-        verdict: Its verdict so far.
-        repeats: What made it red, each to be looked for again.
-        strict: Whether a missing or stale baseline fails it too.
-    """
-
-    verdict: Verdict
-    repeats: Sequence[Repeat]
-    strict: bool = False
+    verdict: Verdict  # its verdict so far
+    repeats: Sequence[Repeat]  # what made it red, each to be looked for again
+    strict: bool = False  # whether a missing or stale baseline fails it too
 
     @property
     def may_be_machine(self) -> bool:

@@ -20,17 +20,11 @@ WARN_DAYS = 150
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ageing:
-    """Stored programs that should be recorded again.
+    """Stored programs that should be recorded again."""
 
-    Attributes:
-        programs: How many.
-        oldest: The date of the oldest, as its baseline has it.
-        case: The case that this one belongs to.
-    """
-
-    programs: int
-    oldest: str
-    case: str
+    programs: int  # how many
+    oldest: str  # the date of the oldest, as its baseline has it
+    case: str  # the case that this one belongs to
 
 
 def find_ageing(recorded: Mapping[str, str], *, today: date) -> Ageing | None:

@@ -44,15 +44,10 @@ def environment_differences(now: Mapping[str, str], before: Mapping[str, str]) -
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs between today's measurement and a baseline.
+    """What differs between today's measurement and a baseline."""
 
-    Attributes:
-        now: Today's measurement.
-        baseline: What it is held against.
-    """
-
-    now: Measurement
-    baseline: Baseline
+    now: Measurement  # Today's measurement
+    baseline: Baseline  # what it is held against
 
     @cached_property
     def source(self) -> bool | None:

@@ -71,14 +71,10 @@ RESULTS_BYTES = ARRAYS_BYTES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Everything that a duel needs, and nothing of the process that asks for it.
+    """Everything that a duel needs, and nothing of the process that asks for it."""
 
-    Attributes:
-        matches: Its programs in pairs, with their arguments on the host.
-        about: JSON-able: how to put the arguments on the device, the platform, the seed, JAX's settings and its defaults.
-    """
-
-    matches: Sequence[Match]
+    matches: Sequence[Match]  # its programs in pairs, with their arguments on the host
+    # JSON-able: how to put the arguments on the device, the platform, the seed, JAX's settings and its defaults
     about: Mapping[str, Any]
 
 

@@ -153,17 +153,11 @@ def merge_base(folder: Path) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionFiles:
-    """What a revision has.
+    """What a revision has."""
 
-    Attributes:
-        folder: Holds its baselines as the folder of the baselines does, without programs and log.
-        commit: The revision's full name.
-        date: When it was committed, ``YYYY-MM-DD``.
-    """
-
-    folder: Path
-    commit: str
-    date: str
+    folder: Path  # holds its baselines as the folder of the baselines does, without programs and log
+    commit: str  # the revision's full name
+    date: str  # when it was committed, `YYYY-MM-DD`
 
 
 @contextmanager

@@ -33,43 +33,30 @@ LATER_KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """Who can say where these numbers come from.
-
-    Attributes:
-        commit: The checkout's commit at recording time (parent of the one that adds the file), if any.
-        dirty: Whether tracked files differed from it.
-        date: UTC date, ``YYYY-MM-DD``.
-        jaxgate: Version of the recorder.
-    """
+    """Who can say where these numbers come from."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    commit: str | None
-    dirty: bool
-    date: str
-    jaxgate: str
+    commit: str | None  # the checkout's commit at recording time (parent of the one that adds the file), if any
+    dirty: bool  # whether tracked files differed from it
+    date: str  # UTC date, `YYYY-MM-DD`
+    jaxgate: str  # version of the recorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline(MeasuredProgram):
-    """One accepted case: the content of one file under ``baselines/<hardware>-jax-<line>/<family>/``.
-
-    Attributes:
-        case: ``family/sentence``.
-        test: pytest node id that recorded it; a baseline whose test is gone is an orphan. Empty where its file was moved
-            to another name since (``git mv``), of which nobody knows whose test that is.
-        program: What is stored of the program itself, under ``programs/<fingerprint>``.
-        samples: ``None`` where it was recorded without a clock: it knows facts, and no time of a call.
-    """
+    """One accepted case: the content of one file under ``baselines/<hardware>-jax-<line>/<family>/``."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     schema: int
-    case: str
+    case: str  # `family/sentence`
+    # pytest node id that recorded it; a baseline whose test is gone is an orphan. Empty where its file was moved to
+    # another name since (`git mv`), of which nobody knows whose test that is.
     test: str
     provenance: Provenance
-    samples: Samples | None
-    program: ProgramRecord
+    samples: Samples | None  # `None` where it was recorded without a clock: it knows facts, and no time of a call
+    program: ProgramRecord  # what is stored of the program itself, under `programs/<fingerprint>`
 
     @classmethod
     def of(
@@ -122,21 +109,13 @@ class Baseline(MeasuredProgram):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBaseline:
-    """A baseline as found on disk.
+    """A baseline as found on disk."""
 
-    Attributes:
-        baseline: What it says.
-        path: Its file.
-        borrowed: Recorded on other hardware of the same platform.
-        of_other_line: Recorded with another release line of jax.
-        recorded: The facts that it says, where those of ``baseline`` are of its program, compiled here.
-    """
-
-    baseline: Baseline
-    path: Path
-    borrowed: bool
-    of_other_line: bool = False
-    recorded: Facts | None = None
+    baseline: Baseline  # what it says
+    path: Path  # its file
+    borrowed: bool  # recorded on other hardware of the same platform
+    of_other_line: bool = False  # recorded with another release line of jax
+    recorded: Facts | None = None  # the facts that it says, where those of `baseline` are of its program, compiled here
 
     @property
     def own(self) -> bool:
@@ -146,14 +125,8 @@ class StoredBaseline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launches:
-    """The recordings of one case, a launch each.
+    """The recordings of one case, a launch each."""
 
-    Attributes:
-        here: By this environment, in the order taken.
-        there: By the other one.
-        why_not: Why there are none, where there are none.
-    """
-
-    here: tuple[Baseline, ...]
-    there: tuple[Baseline, ...]
-    why_not: str
+    here: tuple[Baseline, ...]  # by this environment, in the order taken
+    there: tuple[Baseline, ...]  # by the other one
+    why_not: str  # why there are none, where there are none

@@ -15,19 +15,13 @@ FLOORS_SCHEMA = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseFloor:
-    """What identical programs of one case looked like.
-
-    Attributes:
-        floor: The most that the median ratio of a duel was off, either way, as a share.
-        duels: Of how many.
-        date: Day it was measured, UTC.
-    """
+    """What identical programs of one case looked like."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    floor: float
-    duels: int
-    date: str
+    floor: float  # the most that the median ratio of a duel was off, either way, as a share
+    duels: int  # of how many
+    date: str  # day it was measured, UTC
 
     def __post_init__(self) -> None:
         """Refuse a floor that no duel can have given."""

@@ -87,17 +87,11 @@ def utilisation(measurement: Measurement) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """What one device can do.
+    """What one device can do."""
 
-    Attributes:
-        kind: As JAX names it, for its peak rates of products.
-        memory: Bytes per second from and to its memory.
-        links: Bytes per second that it sends to devices of its slice or machine, by all of its links together.
-    """
-
-    kind: str
-    memory: float
-    links: float
+    kind: str  # as JAX names it, for its peak rates of products
+    memory: float  # bytes per second from and to its memory
+    links: float  # bytes per second that it sends to devices of its slice or machine, by all of its links together
 
 
 RATES: Mapping[str, Rates] = MappingProxyType(

@@ -11,36 +11,22 @@ from jaxgate.model.numbers import STRICT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What a duel decides after some number of pairs.
-
-    Attributes:
-        status: SLOWER, FASTER, SAME, or UNDECIDED.
-        ratio: Median of now / baseline.
-        low: Lower bound of the ratio.
-        high: Upper bound of the ratio.
-        pairs: Pairs looked at.
-        margin: Relative slow-down that does not count.
-        sees: Smallest relative slow-down that would have been seen 9 times in 10.
-        threshold: Slow-down that SAME must have been able to see.
-        now_ns: Median time of one call of today's program.
-        baseline_ns: The same of the other.
-        reason: The decision in words.
-        agrees: Whether both programs gave the same numbers; ``None`` where these were too large to be compared.
-    """
+    """What a duel decides after some number of pairs."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    status: Status
-    ratio: float
-    low: float
-    high: float
-    pairs: int
-    margin: float
-    sees: float
-    threshold: float
-    now_ns: float
-    baseline_ns: float
-    reason: str
+    status: Status  # SLOWER, FASTER, SAME, or UNDECIDED
+    ratio: float  # median of now / baseline
+    low: float  # lower bound of the ratio
+    high: float  # upper bound of the ratio
+    pairs: int  # pairs looked at
+    margin: float  # relative slow-down that does not count
+    sees: float  # smallest relative slow-down that would have been seen 9 times in 10
+    threshold: float  # slow-down that SAME must have been able to see
+    now_ns: float  # median time of one call of today's program
+    baseline_ns: float  # the same of the other
+    reason: str  # the decision in words
+    # whether both programs gave the same numbers; `None` where these were too large to be compared
     agrees: bool | None = True
 
 

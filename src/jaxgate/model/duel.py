@@ -21,23 +21,16 @@ class Duel:
 
     A block is ABBA or BAAB, by a random order, so that drift within it cancels. A half-round is a few bursts
     of one side in a row; its time is the least of them.
-
-    Attributes:
-        now_ns: Bursts of each half-round of today's program, in order: ``[pair][burst]``.
-        baseline_ns: The same for the other program.
-        calls_per_burst: Calls in a burst, the same for both sides.
-        seed: What the order was drawn from.
-        traces: Traces and compiles while timing; anything but 0 makes the duel worthless.
-        contract: What a call's time means: in a row (``throughput``), or each waited for (``latency``).
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    now_ns: tuple[tuple[int, ...], ...]
-    baseline_ns: tuple[tuple[int, ...], ...]
-    calls_per_burst: int
-    seed: int
-    traces: int = 0
+    now_ns: tuple[tuple[int, ...], ...]  # bursts of each half-round of today's program, in order: `[pair][burst]`
+    baseline_ns: tuple[tuple[int, ...], ...]  # the same for the other program
+    calls_per_burst: int  # calls in a burst, the same for both sides
+    seed: int  # what the order was drawn from
+    traces: int = 0  # traces and compiles while timing; anything but 0 makes the duel worthless
+    # what a call's time means: in a row (`throughput`), or each waited for (`latency`)
     contract: Contract = "throughput"
 
     @property
@@ -75,17 +68,11 @@ class Duel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceDuel:
-    """The duel of subject and reference that decides a case's claims about run time, or why there is none.
+    """The duel of subject and reference that decides a case's claims about run time, or why there is none."""
 
-    Attributes:
-        duel: The subject's times as today's program, the reference's as the other.
-        why_not: Why none was run.
-        remembered: It was run earlier, with the same programs, inputs, environment and hardware.
-    """
-
-    duel: Duel | None = None
-    why_not: str = "no duel was run"
-    remembered: bool = False
+    duel: Duel | None = None  # the subject's times as today's program, the reference's as the other
+    why_not: str = "no duel was run"  # why none was run
+    remembered: bool = False  # it was run earlier, with the same programs, inputs, environment and hardware
 
 
 def _logratio(left: int, right: int) -> float:
@@ -105,20 +92,11 @@ LONG_CALL_NS = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class RepeatOutcome:
-    """What one fresh process found.
+    """What one fresh process found."""
 
-    Attributes:
-        case: What its duel, or its time beside stored ones, says of the case.
-        control: What its duel of a program with itself says.
-        problem: Why there is nothing.
-        has_control: Whether there is a second side to swap; stored times have none.
-        blames_machine: Whether the problem is the machine's fault.
-        phases: The phases that it measured.
-    """
-
-    case: Decision | None = None
-    control: Decision | None = None
-    problem: str = ""
-    has_control: bool = True
-    blames_machine: bool = False
-    phases: Phases | None = None
+    case: Decision | None = None  # what its duel, or its time beside stored ones, says of the case
+    control: Decision | None = None  # what its duel of a program with itself says
+    problem: str = ""  # why there is nothing
+    has_control: bool = True  # whether there is a second side to swap; stored times have none
+    blames_machine: bool = False  # whether the problem is the machine's fault
+    phases: Phases | None = None  # the phases that it measured

@@ -30,31 +30,18 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptCase:
-    """One stored baseline.
+    """One stored baseline."""
 
-    Attributes:
-        hardware: Slug of its hardware.
-        line: The release line of the jax that recorded it.
-        case: ``family/sentence``.
-        date: The UTC day of its recording, as the file has it.
-        commit: The checkout that it was recorded from, ``+changes`` if files differed; empty if there was none.
-        environment: What it was recorded with.
-        why_no_program: Why its program is not stored; empty if it is.
-        has_program: Whether the program that it names is there and whole; true where it names none.
-        by: Who committed its file last; empty where git does not know.
-        why: The reason, from the log; empty where the log does not name it.
-    """
-
-    hardware: str
-    line: str
-    case: str
-    date: str
-    commit: str
-    environment: Mapping[str, str]
-    why_no_program: str
-    has_program: bool
-    by: str = ""
-    why: str = ""
+    hardware: str  # slug of its hardware
+    line: str  # the release line of the jax that recorded it
+    case: str  # `family/sentence`
+    date: str  # the UTC day of its recording, as the file has it
+    commit: str  # the checkout that it was recorded from, `+changes` if files differed; empty if there was none
+    environment: Mapping[str, str]  # what it was recorded with
+    why_no_program: str  # why its program is not stored; empty if it is
+    has_program: bool  # whether the program that it names is there and whole; true where it names none
+    by: str = ""  # who committed its file last; empty where git does not know
+    why: str = ""  # the reason, from the log; empty where the log does not name it
 
     @property
     def folder(self) -> str:
@@ -69,23 +56,15 @@ class KeptCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """Everything under one folder of baselines.
+    """Everything under one folder of baselines."""
 
-    Attributes:
-        cases: The readable baselines, by hardware and name.
-        unreadable: Files that cannot be trusted, each with the reason.
-        programs: All stored programs.
-        unreferenced: Those that no baseline names; ``None`` while a file is unreadable, whose program is unknown.
-        waivers: Those in force.
-        waiver_problem: Why the waivers could not be read; empty if they could.
-    """
-
-    cases: tuple[KeptCase, ...]
-    unreadable: tuple[tuple[str, str], ...]
-    programs: tuple[StoredFile, ...]
+    cases: tuple[KeptCase, ...]  # the readable baselines, by hardware and name
+    unreadable: tuple[tuple[str, str], ...]  # files that cannot be trusted, each with the reason
+    programs: tuple[StoredFile, ...]  # all stored programs
+    # those that no baseline names; `None` while a file is unreadable, whose program is unknown
     unreferenced: tuple[StoredFile, ...] | None
-    waivers: tuple[Waiver, ...]
-    waiver_problem: str = ""
+    waivers: tuple[Waiver, ...]  # those in force
+    waiver_problem: str = ""  # why the waivers could not be read; empty if they could
 
     @property
     def sound(self) -> bool:
@@ -96,14 +75,9 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class StoreChanges:
-    """What a run leaves in the folder of the baselines.
+    """What a run leaves in the folder of the baselines."""
 
-    Attributes:
-        removed: Programs that it removed, with their bytes: the baselines that named them were refreshed.
-        why_kept: Why none could be removed; empty if nothing stood in the way.
-        needs_commit: Files that git does not have yet, relative to the project.
-    """
-
+    # programs that it removed, with their bytes: the baselines that named them were refreshed
     removed: tuple[tuple[Path, int], ...] = ()
-    why_kept: str = ""
-    needs_commit: tuple[str, ...] = ()
+    why_kept: str = ""  # why none could be removed; empty if nothing stood in the way
+    needs_commit: tuple[str, ...] = ()  # files that git does not have yet, relative to the project

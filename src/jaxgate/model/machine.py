@@ -17,19 +17,13 @@ from jaxgate.model.numbers import STRICT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HardwareKey:
-    """What selects a baseline: the devices that the case uses, not those that the machine has.
-
-    Attributes:
-        platform: ``cpu``, ``gpu`` or ``tpu``.
-        device_kind: As JAX names it; on CPU the processor's model. Of several processes with their number.
-        devices: How many the case uses.
-    """
+    """What selects a baseline: the devices that the case uses, not those that the machine has."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    platform: str
-    device_kind: str
-    devices: int
+    platform: str  # `cpu`, `gpu` or `tpu`
+    device_kind: str  # as JAX names it; on CPU the processor's model. Of several processes with their number.
+    devices: int  # how many the case uses
 
     @property
     def slug(self) -> str:
@@ -68,19 +62,12 @@ CORES = "cores"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JaxDefaults:
-    """The settings of a fresh process without any variable or call that sets one.
+    """The settings of a fresh process without any variable or call that sets one."""
 
-    Attributes:
-        jax: Version of jax.
-        file: The file that jax was imported from: another installation has other defaults.
-        config: Every option of ``jax.config``, as text.
-        compile_options: Hash of the options that the compiler is given, XLA's flags included.
-    """
-
-    jax: str
-    file: str
-    config: Mapping[str, str]
-    compile_options: str
+    jax: str  # version of jax
+    file: str  # the file that jax was imported from: another installation has other defaults
+    config: Mapping[str, str]  # every option of `jax.config`, as text
+    compile_options: str  # hash of the options that the compiler is given, XLA's flags included
 
 
 _VERSION = re.compile(r"(\d+)\.(\d+)(?!\d)")

@@ -32,28 +32,18 @@ CALL_FACTS = (*_EACH_CALL, *_EACH_PROGRAM, *_MOST)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchedProgram:
-    """One of the device programs of a warm call of plain Python.
-
-    Attributes:
-        name: Of the function that it was traced from.
-        count: How often a call launches it.
-        fingerprint: Structure of its StableHLO module.
-        options: Its compiler options in one line; ``None`` if they could not be read.
-        devices: Its device assignment; ``None`` on one device, or if it is unknown.
-        arguments: Types of its arguments, in order.
-        facts: Of one call of it, by name, as far as they are known.
-        program: What a baseline says of the stored program; ``None`` in a measurement, which stores nothing.
-    """
+    """One of the device programs of a warm call of plain Python."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    name: str
-    count: int
-    fingerprint: str
-    options: str | None
-    devices: str | None
-    arguments: tuple[str, ...]
-    facts: Mapping[str, int]
+    name: str  # of the function that it was traced from
+    count: int  # how often a call launches it
+    fingerprint: str  # structure of its StableHLO module
+    options: str | None  # its compiler options in one line; `None` if they could not be read
+    devices: str | None  # its device assignment; `None` on one device, or if it is unknown
+    arguments: tuple[str, ...]  # types of its arguments, in order
+    facts: Mapping[str, int]  # of one call of it, by name, as far as they are known
+    # what a baseline says of the stored program; `None` in a measurement, which stores nothing
     program: ProgramRecord | None = None
 
     @property
@@ -126,36 +116,25 @@ RESOURCES: tuple[Resource, ...] = get_args(Resource)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What one call of a program asks of one device, counted in the optimised program; loops as often as they run.
+    """What one call of a program asks of one device, counted in the optimised program; loops as often as they run."""
 
-    Attributes:
-        flops: FLOPs of matrix products and convolutions, by type of the operands: ``bfloat16``.
-        memory_bytes: What is read from the device's memory and written to it.
-        sent_bytes: What the device sends to others at least, whatever the algorithm of a collective.
-        traced_flops: FLOPs of matrix products by JAX's trace, divided among the devices: they include those of kernels
-            and libraries.
-        traced_types: Types that these multiply.
-        unknown: Resources that more may be asked of than is counted, each with the reason.
-    """
-
+    # FLOPs of matrix products and convolutions, by type of the operands: `bfloat16`
     flops: Mapping[str, int] = field(default_factory=dict)
-    memory_bytes: int = 0
-    sent_bytes: int = 0
+    memory_bytes: int = 0  # what is read from the device's memory and written to it
+    sent_bytes: int = 0  # what the device sends to others at least, whatever the algorithm of a collective
+    # FLOPs of matrix products by JAX's trace, divided among the devices: they include those of kernels and libraries
     traced_flops: int = 0
-    traced_types: frozenset[str] = frozenset()
+    traced_types: frozenset[str] = frozenset()  # types that these multiply
+    # resources that more may be asked of than is counted, each with the reason
     unknown: Mapping[Resource, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roofline:
-    """The least time that each resource would need for one call.
+    """The least time that each resource would need for one call."""
 
-    Attributes:
-        times_ns: By resource; 0 where nothing is asked of it, as far as is known.
-        unknown: Resources that may need more than that, each with the reason.
-    """
-
-    times_ns: Mapping[Resource, float]
+    times_ns: Mapping[Resource, float]  # by resource; 0 where nothing is asked of it, as far as is known
+    # resources that may need more than that, each with the reason
     unknown: Mapping[Resource, str] = field(default_factory=dict)
 
     @property
@@ -211,57 +190,39 @@ class ExhaustedError(InvalidCaseError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprints:
-    """Hashes that say what changed, and so where a difference can come from.
-
-    Attributes:
-        source: The subject's source and that of the project functions it reaches; ``None`` if unknown.
-        program: Structure of the StableHLO module, blind to names, locations and order of independent lines. Of a
-            subject on the host: of all programs that a call launches, with their numbers, and types of its arguments.
-        options: Compiler options of the subject; ``None`` if they could not be read.
-        inputs: Values of the arguments.
-        executable: What the compiler made of the program, on CPU; ``None`` if unknown.
-        devices: Device assignment of a program on several devices, as positions among all; ``None`` if unknown.
-    """
+    """Hashes that say what changed, and so where a difference can come from."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    source: str | None
+    source: str | None  # the subject's source and that of the project functions it reaches; `None` if unknown
+    # structure of the StableHLO module, blind to names, locations and order of independent lines. Of a subject on the
+    # host: of all programs that a call launches, with their numbers, and types of its arguments.
     program: str
-    options: str | None
-    inputs: str
-    executable: str | None = None
+    options: str | None  # compiler options of the subject; `None` if they could not be read
+    inputs: str  # values of the arguments
+    executable: str | None = None  # what the compiler made of the program, on CPU; `None` if unknown
+    # device assignment of a program on several devices, as positions among all; `None` if unknown
     devices: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """One array among the arguments or results.
-
-    Attributes:
-        path: Where it is, for people: ``state['w']``.
-        aval: dtype, shape and weak type: ``float32[64,64]``.
-        nbytes: Its bytes on one device, as ``Facts.argument_bytes`` and ``aliased_bytes`` count them.
-        donated: Whether the subject asked to reuse its buffer.
-    """
+    """One array among the arguments or results."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    path: str
-    aval: str
-    nbytes: int
-    donated: bool
+    path: str  # where it is, for people: `state['w']`
+    aval: str  # dtype, shape and weak type: `float32[64,64]`
+    nbytes: int  # its bytes on one device, as `Facts.argument_bytes` and `aliased_bytes` count them
+    donated: bool  # whether the subject asked to reuse its buffer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument(Leaf):
-    """An array among the arguments, and how it arrives at every call; unknown in baselines that are older than that.
+    """An array among the arguments, and how it arrives at every call; unknown in baselines that are older than that."""
 
-    Attributes:
-        arrival: What the project gives: ``device array``, ``NumPy float64``, ``Python float``.
-        sent_bytes: What JAX has to send to devices for it, or to move between them; of host data before it is converted.
-    """
-
-    arrival: str | None = None
+    arrival: str | None = None  # what the project gives: `device array`, `NumPy float64`, `Python float`
+    # what JAX has to send to devices for it, or to move between them; of host data before it is converted
     sent_bytes: int | None = None
 
     def __post_init__(self) -> None:
@@ -272,26 +233,18 @@ class Argument(Leaf):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Culprits:
-    """Explanations taken from today's program and calls. They never gate and never reach a file.
+    """Explanations taken from today's program and calls. They never gate and never reach a file."""
 
-    Attributes:
-        retraces: One line per retrace or recompile: which argument differed and how.
-        constants: The large captured constants, with size, origin and place of use.
-        lost: One line per donated array that was not reused: its path and why.
-        callbacks: The Python functions that the program calls.
-        transfer_lines: What plain Python puts on devices or reads back: what it is for, to the source lines.
-        reads: How and where plain Python reads the memory of arrays, and how often.
-        allocations: The largest buffers of the program; read only when memory is red.
-        lines: Operation, product, collective, cast, launched program or called function, as named in the histograms, to the source line of one.
-    """
-
-    retraces: tuple[str, ...] = ()
-    constants: tuple[str, ...] = ()
-    lost: tuple[str, ...] = ()
-    callbacks: tuple[str, ...] = ()
+    retraces: tuple[str, ...] = ()  # one line per retrace or recompile: which argument differed and how
+    constants: tuple[str, ...] = ()  # the large captured constants, with size, origin and place of use
+    lost: tuple[str, ...] = ()  # one line per donated array that was not reused: its path and why
+    callbacks: tuple[str, ...] = ()  # the Python functions that the program calls
+    # what plain Python puts on devices or reads back: what it is for, to the source lines
     transfer_lines: Mapping[str, str] = field(default_factory=dict)
-    reads: tuple[str, ...] = ()
-    allocations: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()  # how and where plain Python reads the memory of arrays, and how often
+    allocations: tuple[str, ...] = ()  # the largest buffers of the program; read only when memory is red
+    # operation, product, collective, cast, launched program or called function, as named in the histograms, to the
+    # source line of one
     lines: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -306,22 +259,15 @@ class ReferenceFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What is kept of a case whoever measured it: this process, another rank, or the recorder of its baseline.
+    """What is kept of a case whoever measured it: this process, another rank, or the recorder of its baseline."""
 
-    Attributes:
-        hardware: Where it ran.
-        environment: What may change a program or its speed besides the code: versions, flags, driver.
-        samples: ``None`` when sampling was switched off, or nothing was called.
-        eager: Whether the subject is plain Python around device programs, called as it is.
-    """
-
-    hardware: HardwareKey
-    environment: Mapping[str, str]
+    hardware: HardwareKey  # where it ran
+    environment: Mapping[str, str]  # what may change a program or its speed besides the code: versions, flags, driver
     fingerprints: Fingerprints
     facts: Facts
     phases: Phases
-    samples: Samples | None
-    eager: bool = False
+    samples: Samples | None  # `None` when sampling was switched off, or nothing was called
+    eager: bool = False  # whether the subject is plain Python around device programs, called as it is
 
     @property
     def contract(self) -> Contract | None:
@@ -345,33 +291,25 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredProgram(Measured):
-    """The same with its arrays and histograms of its program, which explain a difference and never gate.
+    """The same with its arrays and histograms of its program, which explain a difference and never gate."""
 
-    Attributes:
-        signature: The arguments, leaf by leaf.
-        results: The arrays that a call returns, leaf by leaf.
-        operations: StableHLO operations of the program, by name and type of the result.
-        matmuls: Matrix multiplications of one call, by operand shapes, loops counted by their length.
-        collectives: Communication of one call by kind, array and mesh axes, loops counted where known.
-        widened: Casts to a wider float type in one call.
-        launched: Device programs that one warm call of plain Python launches, by name; empty where unknown.
-        launched_programs: The same one by one, in the order of their first calls; empty where they are not all known.
-        transferred: Arrays and numbers that it moves, by the program that they are for, or ``the host``; likewise.
-        called: Functions that one warm call calls most, with their turns of loops, by name; empty where unknown.
-        native_code: By target of its program's custom calls, the library whose code is called, with a hash; an empty text
-            where that is not known. What comes with JAX or XLA is not in it.
-    """
-
-    signature: tuple[Argument, ...]
-    operations: Mapping[str, int]
-    matmuls: Mapping[str, int]
-    results: tuple[Leaf, ...] = ()
+    signature: tuple[Argument, ...]  # the arguments, leaf by leaf
+    operations: Mapping[str, int]  # StableHLO operations of the program, by name and type of the result
+    matmuls: Mapping[str, int]  # matrix multiplications of one call, by operand shapes, loops counted by their length
+    results: tuple[Leaf, ...] = ()  # the arrays that a call returns, leaf by leaf
+    # communication of one call by kind, array and mesh axes, loops counted where known
     collectives: Mapping[str, int] = field(default_factory=dict)
-    widened: Mapping[str, int] = field(default_factory=dict)
+    widened: Mapping[str, int] = field(default_factory=dict)  # casts to a wider float type in one call
+    # device programs that one warm call of plain Python launches, by name; empty where unknown
     launched: Mapping[str, int] = field(default_factory=dict)
+    # the same one by one, in the order of their first calls; empty where they are not all known
     launched_programs: tuple[LaunchedProgram, ...] = ()
+    # arrays and numbers that it moves, by the program that they are for, or `the host`; likewise
     transferred: Mapping[str, int] = field(default_factory=dict)
+    # functions that one warm call calls most, with their turns of loops, by name; empty where unknown
     called: Mapping[str, int] = field(default_factory=dict)
+    # by target of its program's custom calls, the library whose code is called, with a hash; an empty text where that
+    # is not known. What comes with JAX or XLA is not in it.
     native_code: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -397,34 +335,28 @@ class MeasuredProgram(Measured):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement(MeasuredProgram):
-    """Everything that one observation of one case saw; raw, so that numbers are derived when shown.
+    """Everything that one observation of one case saw; raw, so that numbers are derived when shown."""
 
-    Attributes:
-        unknown: Facts, and explanations that were asked for, that could not be had, each with the reason.
-        amount: What one call gets done, in its natural unit.
-        alternatives: Facts and phases of other ways of doing the same, which claims are held against.
-        processes: How many processes its devices belong to.
-        unseen: What the calls that are made do not show of a loop around it, in words; empty if there is nothing.
-        compiled_only: Whether its arguments are shapes: it was compiled, and nothing is known that only calls show.
-        demand: What one call asks of one device, where it was compiled for a target.
-        only_raises: Whether the Python that its program calls does nothing but raise an error: unless it does, nothing of it runs.
-        depends_on_values: Operations of its program whose work may depend on the values of its arguments; ``None`` if unknown.
-        energy: What the counters of its devices said of a run of calls, or why nothing; ``None`` where nobody asked.
-    """
-
+    # facts, and explanations that were asked for, that could not be had, each with the reason
     unknown: Mapping[str, str] = field(default_factory=dict)
     expected_traces: int = 1
     analytic_flops: int | None = None
     reference: ReferenceFacts | None = None
-    amount: Amount | None = None
+    amount: Amount | None = None  # what one call gets done, in its natural unit
+    # facts and phases of other ways of doing the same, which claims are held against
     alternatives: Mapping[str, ReferenceFacts] = field(default_factory=dict)
     culprits: Culprits = field(default_factory=Culprits)
-    processes: int = 1
+    processes: int = 1  # how many processes its devices belong to
+    # what the calls that are made do not show of a loop around it, in words; empty if there is nothing
     unseen: str = ""
+    # whether its arguments are shapes: it was compiled, and nothing is known that only calls show
     compiled_only: bool = False
+    # operations of its program whose work may depend on the values of its arguments; `None` if unknown
     depends_on_values: tuple[str, ...] | None = None
+    # whether the Python that its program calls does nothing but raise an error: unless it does, nothing of it runs
     only_raises: bool = False
-    demand: Demand | None = None
+    demand: Demand | None = None  # what one call asks of one device, where it was compiled for a target
+    # what the counters of its devices said of a run of calls, or why nothing; `None` where nobody asked
     energy: EnergyRun | NoEnergy | None = None
 
     @property

@@ -122,19 +122,13 @@ class Phases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """Raw times of bursts of calls.
-
-    Attributes:
-        bursts_ns: Wall time of each burst, in the order taken.
-        calls_per_burst: Calls in one burst; 1 where the contract is ``latency``.
-        contract: What the time of a call means.
-    """
+    """Raw times of bursts of calls."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    bursts_ns: tuple[int, ...]
-    calls_per_burst: int
-    contract: Contract = "throughput"
+    bursts_ns: tuple[int, ...]  # wall time of each burst, in the order taken
+    calls_per_burst: int  # calls in one burst; 1 where the contract is `latency`
+    contract: Contract = "throughput"  # what the time of a call means
 
     def __post_init__(self) -> None:
         """Refuse samples that have no time of a call."""

@@ -34,45 +34,30 @@ class GateExit(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One run.
+    """One run."""
 
-    Attributes:
-        verdicts: Of the cases that were judged, in order.
-        tests: pytest node id of each case.
-        texts: Failure text of each case that failed.
-        not_judged: Node ids of selected gates without a verdict: interrupted, skipped, or failed before.
-        problems: What is wrong with baselines: orphaned and unreadable ones, cases that two tests have.
-        unfit: Why the run was no gate: too little was decided, or its time was over.
-        baseline_edits: Baselines that the checkout changes against its trunk, as git reports them; ``None`` if it cannot,
-            as in a checkout without history.
-        needs_commit: Files of the baselines that the last commit does not have as they are: recorded by this run, or,
-            under CI, before it.
-        compiled_as: The options that chose a size and a target.
-        elsewhere: The options that chose something else to compare with than the stored baselines.
-        exit_status: pytest's.
-        commit: What was checked out; ``None`` if git does not know.
-        dirty: Whether tracked files differed from it.
-        scaling: Rates of each series of cases on several numbers of devices.
-        run: Names the run among all runs of the project.
-        moment: When it ended, UTC, ``2026-11-25T02:30:00+00:00``.
-    """
-
-    verdicts: tuple[Verdict, ...]
-    tests: Mapping[str, str]
-    texts: Mapping[str, str]
+    verdicts: tuple[Verdict, ...]  # of the cases that were judged, in order
+    tests: Mapping[str, str]  # pytest node id of each case
+    texts: Mapping[str, str]  # failure text of each case that failed
+    # node ids of selected gates without a verdict: interrupted, skipped, or failed before
     not_judged: tuple[str, ...] = ()
+    # what is wrong with baselines: orphaned and unreadable ones, cases that two tests have
     problems: tuple[str, ...] = ()
-    unfit: tuple[str, ...] = ()
+    unfit: tuple[str, ...] = ()  # why the run was no gate: too little was decided, or its time was over
+    # baselines that the checkout changes against its trunk, as git reports them; `None` if it cannot, as in a checkout
+    # without history
     baseline_edits: tuple[str, ...] | None = ()
+    # files of the baselines that the last commit does not have as they are: recorded by this run, or, under CI, before
+    # it
     needs_commit: tuple[str, ...] = ()
-    compiled_as: str = ""
-    elsewhere: str = ""
-    exit_status: int = 0
-    commit: str | None = None
-    dirty: bool = False
-    scaling: tuple[Scaling, ...] = ()
-    run: str = ""
-    moment: str = ""
+    compiled_as: str = ""  # the options that chose a size and a target
+    elsewhere: str = ""  # the options that chose something else to compare with than the stored baselines
+    exit_status: int = 0  # pytest's
+    commit: str | None = None  # what was checked out; `None` if git does not know
+    dirty: bool = False  # whether tracked files differed from it
+    scaling: tuple[Scaling, ...] = ()  # rates of each series of cases on several numbers of devices
+    run: str = ""  # names the run among all runs of the project
+    moment: str = ""  # when it ended, UTC, `2026-11-25T02:30:00+00:00`
 
     @property
     def failed(self) -> tuple[Verdict, ...]:
@@ -110,49 +95,31 @@ class UsageError(Exception):
 
 @dataclass(slots=True)
 class Review:
-    """What came of the questions.
+    """What came of the questions."""
 
-    Attributes:
-        moved: Cases that moved or failed, in order.
-        refused: Of these the ones that no baseline can make right, each with the reason.
-        asked: Whether there was a terminal to ask on.
-        all_red_accepted: Whether nothing red is left, and the run ends with 0 for that.
-    """
-
-    moved: list[str] = field(default_factory=list)
+    moved: list[str] = field(default_factory=list)  # cases that moved or failed, in order
+    # of these the ones that no baseline can make right, each with the reason
     refused: dict[str, str] = field(default_factory=dict)
-    asked: bool = False
-    all_red_accepted: bool = False
+    asked: bool = False  # whether there was a terminal to ask on
+    all_red_accepted: bool = False  # whether nothing red is left, and the run ends with 0 for that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One number of devices.
+    """One number of devices."""
 
-    Attributes:
-        devices: How many worked.
-        per_second: What they got done together, in the unit of the series.
-        efficiency: The rate of one of them, as a share of that on the fewest devices of the series.
-    """
-
-    devices: int
-    per_second: float
-    efficiency: float
+    devices: int  # how many worked
+    per_second: float  # what they got done together, in the unit of the series
+    efficiency: float  # the rate of one of them, as a share of that on the fewest devices of the series
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling:
-    """The same work on several numbers of devices, or so much for each of them.
+    """The same work on several numbers of devices, or so much for each of them."""
 
-    Attributes:
-        series: Name that its cases share.
-        unit: Of the rates.
-        points: By the number of devices, at least two.
-    """
-
-    series: str
-    unit: str
-    points: tuple[Point, ...]
+    series: str  # name that its cases share
+    unit: str  # of the rates
+    points: tuple[Point, ...]  # by the number of devices, at least two
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,46 +157,31 @@ class FindingRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRecord:
-    """One case of a run.
-
-    Attributes:
-        hardware: As verdicts name it, ``cpu-amd-epyc-1``; ``None`` where it could not be measured.
-        status: Its verdict, ``SAME``.
-        recorded: ``created`` or ``refreshed`` by this run; empty if it was judged.
-        findings: What was not the same, worst first.
-        causes: Suspects, the one that explains most first.
-        operations: What a profile shows to take longer, where one was taken.
-        text: The failure text, where it fails.
-        changes: What changed in the program, as lines of a difference, where it fails.
-        allocations: The largest buffers, where memory decides.
-        bundle: Folder of its profiles and programs, relative to the project; empty if there is none.
-        profiled: The sides whose profiles are there: today's, the baseline's or the reference's.
-        roofline: Of a target, the least times, as ``docs/results.md`` has them.
-        figures: Every number of it; ``None`` in results of an earlier jaxgate, and where nothing was measured.
-    """
+    """One case of a run."""
 
     __pydantic_config__: ClassVar[Any] = KEPT
 
     case: str
-    status: str
+    status: str  # its verdict, `SAME`
     fails: bool
     time: TimeRecord
     test: str = ""
-    hardware: str | None = None
-    recorded: str = ""
+    hardware: str | None = None  # as verdicts name it, `cpu-amd-epyc-1`; `None` where it could not be measured
+    recorded: str = ""  # `created` or `refreshed` by this run; empty if it was judged
     run_ns: float | None = None
-    findings: tuple[FindingRecord, ...] = ()
-    causes: tuple[str, ...] = ()
-    operations: tuple[OpRow, ...] = ()
+    findings: tuple[FindingRecord, ...] = ()  # what was not the same, worst first
+    causes: tuple[str, ...] = ()  # suspects, the one that explains most first
+    operations: tuple[OpRow, ...] = ()  # what a profile shows to take longer, where one was taken
     baseline: str = ""
     origin: str | None = None
-    bundle: str = ""
-    profiled: tuple[str, ...] = ()
-    text: str = ""
-    changes: tuple[str, ...] = ()
-    allocations: tuple[str, ...] = ()
+    bundle: str = ""  # folder of its profiles and programs, relative to the project; empty if there is none
+    profiled: tuple[str, ...] = ()  # the sides whose profiles are there: today's, the baseline's or the reference's
+    text: str = ""  # the failure text, where it fails
+    changes: tuple[str, ...] = ()  # what changed in the program, as lines of a difference, where it fails
+    allocations: tuple[str, ...] = ()  # the largest buffers, where memory decides
     amount: Amount | None = None
-    roofline: Mapping[str, Any] | None = None
+    roofline: Mapping[str, Any] | None = None  # of a target, the least times, as `docs/results.md` has them
+    # every number of it; `None` in results of an earlier jaxgate, and where nothing was measured
     figures: Figures | None = None
 
     @property
@@ -244,35 +196,22 @@ class CaseRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One run, as its ``results.json`` says it.
-
-    Attributes:
-        schema: Of the file.
-        jaxgate: Version that wrote it.
-        run: Names the run; empty in results of an earlier jaxgate, as is ``moment``.
-        moment: When it ended, UTC, ``2026-11-25T02:30:00+00:00``.
-        green: Whether it was.
-        gate_exit: What a gate ends with; see ``GateExit``.
-        commit: What was checked out; ``None`` if git does not know.
-        dirty: Whether tracked files differed from it.
-        elsewhere: The options that chose something else to compare with than the stored baselines.
-        needs_commit: Files of the baselines that the commit does not have as they are.
-    """
+    """One run, as its ``results.json`` says it."""
 
     __pydantic_config__: ClassVar[Any] = KEPT
 
-    schema: int
-    jaxgate: str
-    green: bool
-    gate_exit: int
+    schema: int  # of the file
+    jaxgate: str  # version that wrote it
+    green: bool  # whether it was
+    gate_exit: int  # what a gate ends with; see `GateExit`
     cases: tuple[CaseRecord, ...]
-    run: str = ""
-    moment: str = ""
-    commit: str | None = None
-    dirty: bool = False
-    elsewhere: str = ""
+    run: str = ""  # names the run; empty in results of an earlier jaxgate, as is `moment`
+    moment: str = ""  # when it ended, UTC, `2026-11-25T02:30:00+00:00`
+    commit: str | None = None  # what was checked out; `None` if git does not know
+    dirty: bool = False  # whether tracked files differed from it
+    elsewhere: str = ""  # the options that chose something else to compare with than the stored baselines
     not_judged: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     unfit: tuple[str, ...] = ()
-    needs_commit: tuple[str, ...] = ()
+    needs_commit: tuple[str, ...] = ()  # files of the baselines that the commit does not have as they are
     scaling: tuple[Scaling, ...] = field(default_factory=tuple)

@@ -14,25 +14,16 @@ class FactPolicy:
     """How one fact gates.
 
     A fact is worse when it lies beyond ``baseline * (1 ± relative) ± absolute``.
-
-    Attributes:
-        name: Field of ``Facts`` or ``Phases``.
-        better: Which way is better.
-        relative: Share of the baseline that it may move.
-        absolute: Units that it may move besides.
-        why: Why it gates, and why this tolerance.
-        where: Where it is known and gates.
-        within: What of the environment must be the baseline's for it to be compared.
-        unsteady: Whether some subjects cannot be measured so every time: unknown today is undecided then, not INVALID.
     """
 
-    name: str
-    better: Literal["lower", "higher"]
-    relative: float = 0.0
-    absolute: int = 0
-    why: str
-    where: str = EVERYWHERE
-    within: tuple[str, ...] = ()
+    name: str  # field of `Facts` or `Phases`
+    better: Literal["lower", "higher"]  # which way is better
+    relative: float = 0.0  # share of the baseline that it may move
+    absolute: int = 0  # units that it may move besides
+    why: str  # why it gates, and why this tolerance
+    where: str = EVERYWHERE  # where it is known and gates
+    within: tuple[str, ...] = ()  # what of the environment must be the baseline's for it to be compared
+    # whether some subjects cannot be measured so every time: unknown today is undecided then, not INVALID
     unsteady: bool = False
 
     def other_within(self, now: Mapping[str, str], before: Mapping[str, str]) -> str:

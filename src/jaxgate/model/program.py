@@ -11,24 +11,17 @@ from jaxgate.model.numbers import STRICT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramRecord:
-    """What a baseline says of its stored program.
-
-    Attributes:
-        digest: SHA-256 of the serialised program; ``None`` if it is kept as a fingerprint only.
-        donated: Positions of the donated arrays among the arguments, flattened.
-        feeds: For each argument, flattened, the output that the next step takes it from; ``None`` keeps it.
-            The whole is ``None`` where nothing is threaded.
-        why_not: Why there is no program, where there is none.
-        options: Compiler options that it is compiled with.
-    """
+    """What a baseline says of its stored program."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    digest: str | None
-    donated: tuple[int, ...]
+    digest: str | None  # SHA-256 of the serialised program; `None` if it is kept as a fingerprint only
+    donated: tuple[int, ...]  # positions of the donated arrays among the arguments, flattened
+    # for each argument, flattened, the output that the next step takes it from; `None` keeps it. The whole is `None`
+    # where nothing is threaded.
     feeds: tuple[int | None, ...] | None
-    why_not: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    why_not: str  # why there is no program, where there is none
+    options: Mapping[str, str] = field(default_factory=dict)  # compiler options that it is compiled with
 
     @property
     def stored(self) -> bool:
@@ -38,28 +31,17 @@ class ProgramRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredProgram:
-    """A serialised program with its record.
-
-    Attributes:
-        content: Bytes of ``jax.export``'s format, without paths and source lines; empty if there is none.
-    """
+    """A serialised program with its record."""
 
     record: ProgramRecord
-    content: bytes
+    content: bytes  # bytes of `jax.export`'s format, without paths and source lines; empty if there is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """Two programs of a duel that are given the same arguments.
+    """Two programs of a duel that are given the same arguments."""
 
-    Attributes:
-        now: Today's program.
-        baseline: The other one.
-        leaves: The arguments of both, flattened.
-        calls: How often one call of today's side calls its program, and one of the other.
-    """
-
-    now: StoredProgram
-    baseline: StoredProgram
-    leaves: Sequence[Any]
-    calls: tuple[int, int] = (1, 1)
+    now: StoredProgram  # Today's program
+    baseline: StoredProgram  # the other one
+    leaves: Sequence[Any]  # the arguments of both, flattened
+    calls: tuple[int, int] = (1, 1)  # how often one call of today's side calls its program, and one of the other

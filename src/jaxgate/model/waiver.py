@@ -33,26 +33,18 @@ def check_account(case: str, *, owner: str, reason: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiver:
-    """One entry of ``waivers.toml``.
+    """One entry of ``waivers.toml``."""
 
-    Attributes:
-        case: ``family/sentence``.
-        quantity: What may be worse: a fact's name, ``time``, or a claim's formula, which becomes the one that is printed.
-        up_to: The worst value accepted, in the unit of the quantity; for ``time`` and claims about ``run_ns`` the
-            ratio to the baseline, or to the reference, that the worse bound of a duel may reach.
-        owner: Who answers for it.
-        reason: Why the loss is accepted.
-        expires: The last day (UTC) on which it applies.
-        jax: The releases with which it applies, as a version specifier such as ``>=0.12``; empty for every one.
-    """
-
-    case: str
+    case: str  # `family/sentence`
+    # what may be worse: a fact's name, `time`, or a claim's formula, which becomes the one that is printed
     quantity: str
+    # the worst value accepted, in the unit of the quantity; for `time` and claims about `run_ns` the ratio to the
+    # baseline, or to the reference, that the worse bound of a duel may reach
     up_to: float
-    owner: str
-    reason: str
-    expires: date
-    jax: str = ""
+    owner: str  # who answers for it
+    reason: str  # why the loss is accepted
+    expires: date  # the last day (UTC) on which it applies
+    jax: str = ""  # the releases with which it applies, as a version specifier such as `>=0.12`; empty for every one
 
     def __post_init__(self) -> None:
         """Refuse what could never apply, or would apply to anything."""

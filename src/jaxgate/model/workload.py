@@ -239,15 +239,10 @@ def _fit(name: str, whole: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Wall time of the gates of one test, in seconds.
+    """Wall time of the gates of one test, in seconds."""
 
-    Attributes:
-        unchanged_s: Everything but duels.
-        duel_s: Duels with the baselines' programs; ``None`` where none has been run yet.
-    """
-
-    unchanged_s: float
-    duel_s: float | None
+    unchanged_s: float  # everything but duels
+    duel_s: float | None  # duels with the baselines' programs; `None` where none has been run yet
 
     def __add__(self, other: Cost) -> Cost:
         """That of both."""
@@ -257,39 +252,22 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What a test is expected to cost.
+    """What a test is expected to cost."""
 
-    Attributes:
-        test: pytest node id.
-        unchanged_s: Seconds if the program is the baseline's; ``None`` if nothing is known.
-        changed_s: Seconds if it is duelled with; ``None`` if nothing is known.
-        unchanged_estimated: Whether the first is worked out from a baseline instead of remembered.
-        changed_estimated: The same of the second.
-    """
-
-    test: str
-    unchanged_s: float | None = None
-    changed_s: float | None = None
-    unchanged_estimated: bool = False
-    changed_estimated: bool = False
+    test: str  # pytest node id
+    unchanged_s: float | None = None  # seconds if the program is the baseline's; `None` if nothing is known
+    changed_s: float | None = None  # seconds if it is duelled with; `None` if nothing is known
+    unchanged_estimated: bool = False  # whether the first is worked out from a baseline instead of remembered
+    changed_estimated: bool = False  # the same of the second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """The tests of a run.
+    """The tests of a run."""
 
-    Attributes:
-        tests: Node ids of all tests, before any was deselected.
-        gates: Those of them that gate.
-        selected: Those of these that were to run.
-        roots: Files and folders that were collected whole, relative to the root folder.
-        certain: Whether a test that is not among them is gone: errors while collecting end the run.
-        whole: Whether nobody left tests of these roots out on the command line.
-    """
-
-    tests: frozenset[str]
-    gates: frozenset[str]
-    selected: frozenset[str]
-    roots: tuple[str, ...]
-    certain: bool = True
-    whole: bool = True
+    tests: frozenset[str]  # node ids of all tests, before any was deselected
+    gates: frozenset[str]  # those of them that gate
+    selected: frozenset[str]  # those of these that were to run
+    roots: tuple[str, ...]  # files and folders that were collected whole, relative to the root folder
+    certain: bool = True  # whether a test that is not among them is gone: errors while collecting end the run
+    whole: bool = True  # whether nobody left tests of these roots out on the command line

@@ -212,19 +212,12 @@ def open_profile() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What JAX's coordination service knows of this process, without touching a device.
+    """What JAX's coordination service knows of this process, without touching a device."""
 
-    Attributes:
-        process: Which one it is.
-        count: How many there are.
-        coordinator: Host of process 0, as the others reach it.
-        client: Has ``key_value_set`` and ``blocking_key_value_get``.
-    """
-
-    process: int
-    count: int
-    coordinator: str
-    client: Any
+    process: int  # which one it is
+    count: int  # how many there are
+    coordinator: str  # host of process 0, as the others reach it
+    client: Any  # has `key_value_set` and `blocking_key_value_get`
 
 
 def membership() -> Membership | None:

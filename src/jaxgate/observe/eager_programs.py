@@ -26,19 +26,12 @@ from jaxgate.observe.trace.stages import Program, compile_program, device_assign
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EagerProgram:
-    """One program, compiled for the arguments of its first call.
+    """One program, compiled for the arguments of its first call."""
 
-    Attributes:
-        call: These arguments, on the device; those that it consumes are copies.
-        count: How often a call of the subject calls it.
-        program: Its executable, with what was read from it.
-        communication: What it sends between devices.
-    """
-
-    call: Call
-    count: int
-    program: Program
-    communication: Communication
+    call: Call  # these arguments, on the device; those that it consumes are copies
+    count: int  # how often a call of the subject calls it
+    program: Program  # its executable, with what was read from it
+    communication: Communication  # what it sends between devices
 
     @property
     def described(self) -> LaunchedProgram:

@@ -42,23 +42,14 @@ _OPERATOR = re.compile(r'op_name="((?:[^"\\]|\\.)*)"(?:.*?source_file="([^"]*)" 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exhausted:
-    """What an error says of the memory that was not there.
+    """What an error says of the memory that was not there."""
 
-    Attributes:
-        text: The first line of the error.
-        asked_bytes: What did not fit; ``None`` if it does not say.
-        limit_bytes: What the device, or the kind of memory, has at most; ``None`` if it does not say.
-        free_bytes: What was left of it; ``None`` if it does not say.
-        space: Which memory: ``hbm``, ``vmem``, ``shared memory``, ``host``; empty if it does not say.
-        largest: The largest allocations by its own list, one line each.
-    """
-
-    text: str
-    asked_bytes: int | None = None
-    limit_bytes: int | None = None
-    free_bytes: int | None = None
-    space: str = ""
-    largest: tuple[str, ...] = ()
+    text: str  # the first line of the error
+    asked_bytes: int | None = None  # what did not fit; `None` if it does not say
+    limit_bytes: int | None = None  # what the device, or the kind of memory, has at most; `None` if it does not say
+    free_bytes: int | None = None  # what was left of it; `None` if it does not say
+    space: str = ""  # which memory: `hbm`, `vmem`, `shared memory`, `host`; empty if it does not say
+    largest: tuple[str, ...] = ()  # the largest allocations by its own list, one line each
 
     @property
     def reason(self) -> str:

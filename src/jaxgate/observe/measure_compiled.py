@@ -43,15 +43,10 @@ been the most, and more fit (v5e, 2026-11-24)."""
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """Looks for the largest batch of a function; what one program needs is remembered like a reference.
+    """Looks for the largest batch of a function; what one program needs is remembered like a reference."""
 
-    Attributes:
-        tools: Its ranks look together: each compiles what one of them does not remember, and all see one peak.
-        surroundings: Fingerprint of environment and hardware.
-    """
-
-    tools: Tools
-    surroundings: str
+    tools: Tools  # its ranks look together: each compiles what one of them does not remember, and all see one peak
+    surroundings: str  # fingerprint of environment and hardware
 
     def largest_batches(
         self, computation: Computation, known: ReferenceFacts | None

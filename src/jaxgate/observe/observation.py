@@ -42,42 +42,27 @@ from jaxgate.observe.trace.stages import Program, compile_program, devices_of, r
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """A measurement, and what it takes to run the subject and its reference again.
-
-    Attributes:
-        claims: What must hold of it.
-        contract: What the time of a call means.
-        lowered: The subject; ``None`` where it is called as it is, on the host.
-        feeds: How its state is threaded, by flat positions.
-        reference: The reference, if there is one; it takes the same arguments.
-        reference_feeds: How its state is threaded.
-        next_args: Threads the state as the author does.
-        function: The subject, where it is called as it is.
-        launched: The programs that a call of it launches, likewise.
-        reference_function: Its reference, likewise.
-        target: What compiled it, if that was for hardware that is not there.
-        executable: What was compiled; ``None`` where JAX gives it again without compiling.
-        meter: Counts the energy of its devices; ``None`` where there is no counter, or nobody asks.
-        result: What its first call gave, on the host, if nothing has been compared with it: it has no reference.
-    """
+    """A measurement, and what it takes to run the subject and its reference again."""
 
     measurement: Measurement
     call: Call
     rtol: float
     atol: float
-    claims: tuple[Claim, ...]
-    contract: Contract
-    lowered: Lowered | None = None
-    feeds: tuple[int | None, ...] | None = None
-    reference: Lowered | None = None
-    reference_feeds: tuple[int | None, ...] | None = None
-    next_args: NextArgs | None = None
-    function: Callable[..., Any] | None = None
-    launched: tuple[EagerProgram, ...] = ()
-    reference_function: Callable[..., Any] | None = None
-    target: TargetCompiler | None = None
-    executable: Any = None
+    claims: tuple[Claim, ...]  # what must hold of it
+    contract: Contract  # what the time of a call means
+    lowered: Lowered | None = None  # the subject; `None` where it is called as it is, on the host
+    feeds: tuple[int | None, ...] | None = None  # how its state is threaded, by flat positions
+    reference: Lowered | None = None  # the reference, if there is one; it takes the same arguments
+    reference_feeds: tuple[int | None, ...] | None = None  # how its state is threaded
+    next_args: NextArgs | None = None  # threads the state as the author does
+    function: Callable[..., Any] | None = None  # the subject, where it is called as it is
+    launched: tuple[EagerProgram, ...] = ()  # the programs that a call of it launches, likewise
+    reference_function: Callable[..., Any] | None = None  # its reference, likewise
+    target: TargetCompiler | None = None  # what compiled it, if that was for hardware that is not there
+    executable: Any = None  # what was compiled; `None` where JAX gives it again without compiling
+    # counts the energy of its devices; `None` where there is no counter, or nobody asks
     meter: EnergyMeter | None = None
+    # what its first call gave, on the host, if nothing has been compared with it: it has no reference
     result: Any = None
 
     def export(self) -> StoredProgram:
@@ -127,33 +112,19 @@ class Observation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledSubject:
-    """The subject, compiled for its arguments, which lie on the device, and the place where it runs.
+    """The subject, compiled for its arguments, which lie on the device, and the place where it runs."""
 
-    Attributes:
-        call: The arguments, on the device.
-        lowered: The subject, traced and lowered.
-        program: Its executable, with what was read from it.
-        hardware: Where it runs.
-        processes: How many it runs over.
-        environment: What else decides what is compiled, and how it runs.
-        communication: What it sends between devices.
-        surroundings: Hash of hardware and environment.
-        inputs: Hash of the arguments' values.
-        yardstick_ns: What plain Python takes on this machine now.
-        demand: What a call asks of one device, where it is compiled for a target.
-    """
-
-    call: Call
-    lowered: Lowered
-    program: Program
-    hardware: HardwareKey
-    processes: int
-    environment: Mapping[str, str]
-    communication: Communication
-    surroundings: str
-    inputs: str
-    yardstick_ns: int
-    demand: Demand | None = None
+    call: Call  # the arguments, on the device
+    lowered: Lowered  # the subject, traced and lowered
+    program: Program  # its executable, with what was read from it
+    hardware: HardwareKey  # where it runs
+    processes: int  # how many it runs over
+    environment: Mapping[str, str]  # what else decides what is compiled, and how it runs
+    communication: Communication  # what it sends between devices
+    surroundings: str  # hash of hardware and environment
+    inputs: str  # hash of the arguments' values
+    yardstick_ns: int  # what plain Python takes on this machine now
+    demand: Demand | None = None  # what a call asks of one device, where it is compiled for a target
 
 
 def compile_subject(computation: Computation, tools: Tools) -> CompiledSubject:

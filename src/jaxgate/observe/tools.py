@@ -29,25 +29,15 @@ class ReferenceStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """What every stage of a measurement is handed.
+    """What every stage of a measurement is handed."""
 
-    Attributes:
-        store: Remembers references, and other programs, between runs.
-        progress: Called with what is being done, before anything that may take long.
-        sampling: Whether to time calls; the counters are taken either way.
-        clocks: What is timed with which.
-        together: The ranks that run the case, all of them with the same calls.
-        target: Compiles for hardware that is not there; ``None`` where the case runs here.
-        meters: Counters of energy; ``None`` where nobody asks for it.
-    """
-
-    store: ReferenceStore
-    progress: Announce = lambda _: None
-    sampling: bool = True
-    clocks: Clocks = CLOCKS
-    together: Lockstep = ALONE
-    target: TargetCompiler | None = None
-    meters: EnergyMeters | None = None
+    store: ReferenceStore  # remembers references, and other programs, between runs
+    progress: Announce = lambda _: None  # called with what is being done, before anything that may take long
+    sampling: bool = True  # whether to time calls; the counters are taken either way
+    clocks: Clocks = CLOCKS  # what is timed with which
+    together: Lockstep = ALONE  # the ranks that run the case, all of them with the same calls
+    target: TargetCompiler | None = None  # compiles for hardware that is not there; `None` where the case runs here
+    meters: EnergyMeters | None = None  # counters of energy; `None` where nobody asks for it
 
     @property
     def platform(self) -> str | None:

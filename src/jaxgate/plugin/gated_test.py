@@ -15,25 +15,16 @@ RED_BEFORE = "jaxgate: what was red before that"
 
 @dataclass(slots=True)
 class GatedTest:
-    """What came of the gates of one test so far, in the order of their calls.
+    """What came of the gates of one test so far, in the order of their calls."""
 
-    Attributes:
-        item: The test.
-        texts: Of each case why it fails; empty where it does not, or waits to be confirmed.
-        verdicts: Those that are final.
-        named: Whether its gates have names, so that there may be several.
-        over: Whether its function has come to its end.
-        calls: How many gates were called.
-        failed_at_its_end: Whether it fails for its named gates, and for nothing else.
-    """
-
-    item: pytest.Item
+    item: pytest.Item  # the test
+    # of each case why it fails; empty where it does not, or waits to be confirmed
     texts: dict[str, str] = field(default_factory=dict)
-    verdicts: list[Verdict] = field(default_factory=list)
-    named: bool = False
-    over: bool = False
-    calls: int = 0
-    failed_at_its_end: bool = False
+    verdicts: list[Verdict] = field(default_factory=list)  # those that are final
+    named: bool = False  # whether its gates have names, so that there may be several
+    over: bool = False  # whether its function has come to its end
+    calls: int = 0  # how many gates were called
+    failed_at_its_end: bool = False  # whether it fails for its named gates, and for nothing else
 
     @property
     def used(self) -> bool:

@@ -28,29 +28,19 @@ Capturing = Callable[[Verdict, Callable[[str], None]], Verdict]
 
 @dataclass(slots=True)
 class HeldCase:
-    """A case whose verdict is provisional.
+    """A case whose verdict is provisional."""
 
-    Attributes:
-        capture: Profiles it once the verdict is final.
-        row: ``extra_info`` of its row in pytest-benchmark, which gets the outcome.
-    """
-
-    capture: Capturing
-    row: dict[str, Any]
+    capture: Capturing  # profiles it once the verdict is final
+    row: dict[str, Any]  # `extra_info` of its row in pytest-benchmark, which gets the outcome
 
 
 @dataclass(slots=True)
 class HeldTest:
-    """A test that waits until the verdicts of all of its cases are final.
+    """A test that waits until the verdicts of all of its cases are final."""
 
-    Attributes:
-        test: What came of its gates.
-        cases: Those that are provisional, by name.
-        reports: Its reports, held back; none if it failed for another reason, and is red already.
-    """
-
-    test: GatedTest
-    cases: dict[str, HeldCase] = field(default_factory=dict)
+    test: GatedTest  # what came of its gates
+    cases: dict[str, HeldCase] = field(default_factory=dict)  # those that are provisional, by name
+    # its reports, held back; none if it failed for another reason, and is red already
     reports: list[pytest.TestReport] = field(default_factory=list)
 
 

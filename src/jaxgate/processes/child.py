@@ -11,17 +11,11 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """What a process left.
+    """What a process left."""
 
-    Attributes:
-        status: Its exit status; negative for the signal that ended it.
-        stdout: What it printed.
-        stderr: What it complained of.
-    """
-
-    status: int
-    stdout: str
-    stderr: str
+    status: int  # its exit status; negative for the signal that ended it
+    stdout: str  # what it printed
+    stderr: str  # what it complained of
 
     @property
     def last_words(self) -> str:

@@ -31,15 +31,10 @@ class WorkerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LiveWorker:
-    """A live process that answers questions.
+    """A live process that answers questions."""
 
-    Attributes:
-        live: The process.
-        complaints: The file of what it complains of.
-    """
-
-    live: subprocess.Popen[str]
-    complaints: Path
+    live: subprocess.Popen[str]  # the process
+    complaints: Path  # the file of what it complains of
 
     def ask(self, **question: Any) -> dict[str, Any]:
         """What it answers to a question.

@@ -50,23 +50,14 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """How to run the other side.
+    """How to run the other side."""
 
-    Attributes:
-        project: Root folder of its tests.
-        environment: Environment variables of the process.
-        option: The option that asked for it, for messages.
-        python: The interpreter.
-        cache: Folder in which its processes remember references; ``None`` remembers nothing.
-        arguments: More of pytest's arguments.
-    """
-
-    project: Path
-    environment: Mapping[str, str]
-    option: str
-    python: Path = field(default=Path(sys.executable))
-    cache: Path | None = None
-    arguments: tuple[str, ...] = ()
+    project: Path  # root folder of its tests
+    environment: Mapping[str, str]  # environment variables of the process
+    option: str  # the option that asked for it, for messages
+    python: Path = field(default=Path(sys.executable))  # the interpreter
+    cache: Path | None = None  # folder in which its processes remember references; `None` remembers nothing
+    arguments: tuple[str, ...] = ()  # more of pytest's arguments
 
 
 RecordSelection = Callable[[Side, Selection, Path], dict[str, str]]

@@ -35,17 +35,11 @@ TIMEOUT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class ProcessSide:
-    """A program in a live process.
+    """A program in a live process."""
 
-    Attributes:
-        process: It compiled the program.
-        contract: What the time of a call means.
-        consumed: Whether a burst can be of one call only.
-    """
-
-    process: LiveWorker
-    contract: Contract
-    consumed: bool
+    process: LiveWorker  # it compiled the program
+    contract: Contract  # what the time of a call means
+    consumed: bool  # whether a burst can be of one call only
 
     def results(self, most_bytes: int = RESULTS_BYTES) -> list[np.ndarray[Any, Any]] | None:
         """What a call gives; ``None`` if it is more than so many bytes.

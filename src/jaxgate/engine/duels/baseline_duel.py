@@ -75,29 +75,18 @@ Opponent = tuple[StoredProgram, Contender]
 
 @dataclass(frozen=True, slots=True)
 class BaselineTiming:
-    """The outcome of trying to time a case against its baseline.
+    """The outcome of trying to time a case against its baseline."""
 
-    Attributes:
-        stored_here: The baseline; its compiled facts are those of its program here, where the environment differs.
-        decision: What the duel said.
-        duel: Its times.
-        why_not: Why there was none.
-        same_executable: None was needed: today's program and the baseline's compile to the same here.
-        repeat: How a fresh process looks for it again.
-        opponent: The baseline's program, if it was compiled: a red case is profiled beside it.
-        took_ns: What all of it took.
-        energy: What was counted of both sides of the duel; ``None`` where nobody asked.
-    """
-
+    # the baseline; its compiled facts are those of its program here, where the environment differs
     stored_here: StoredBaseline | None
-    decision: Decision | None = None
-    duel: Duel | None = None
-    why_not: str = "no duel was run"
-    same_executable: bool = False
-    repeat: Repeat | None = None
-    opponent: Opponent | None = None
-    took_ns: int = 0
-    energy: BothEnergies | None = None
+    decision: Decision | None = None  # what the duel said
+    duel: Duel | None = None  # its times
+    why_not: str = "no duel was run"  # why there was none
+    same_executable: bool = False  # none was needed: today's program and the baseline's compile to the same here
+    repeat: Repeat | None = None  # how a fresh process looks for it again
+    opponent: Opponent | None = None  # the baseline's program, if it was compiled: a red case is profiled beside it
+    took_ns: int = 0  # what all of it took
+    energy: BothEnergies | None = None  # what was counted of both sides of the duel; `None` where nobody asked
 
 
 class BaselineDuels:

@@ -32,38 +32,25 @@ from jaxgate.processes.side_worker import ready, start_side
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environments:
-    """What each side of a duel is compiled and run under, where that is not the same.
+    """What each side of a duel is compiled and run under, where that is not the same."""
 
-    Attributes:
-        now: Today's environment.
-        baseline: That of the baseline.
-        variables: Of a process that has neither, before anything was set.
-    """
-
-    now: Mapping[str, str]
-    baseline: Mapping[str, str]
-    variables: Mapping[str, str]
+    now: Mapping[str, str]  # Today's environment
+    baseline: Mapping[str, str]  # that of the baseline
+    variables: Mapping[str, str]  # of a process that has neither, before anything was set
 
 
 @dataclass(frozen=True, slots=True)
 class FreshDuel:
-    """What a fresh process needs to run a duel again.
+    """What a fresh process needs to run a duel again."""
 
-    Attributes:
-        matches: Its programs in pairs, with their arguments: today's, and the baseline's or the reference.
-        platform: Where they run.
-        contract: What the time of a call means.
-        claim: What the duel with the reference decides; ``None`` for a duel with the baseline's program.
-        own_margin: The case's own margin in a duel with the baseline's program.
-        environments: Those of the two sides, each of which then has a process of its own.
-    """
-
+    # its programs in pairs, with their arguments: today's, and the baseline's or the reference
     matches: Sequence[Match]
-    platform: str
-    contract: Contract = "throughput"
+    platform: str  # where they run
+    contract: Contract = "throughput"  # what the time of a call means
+    # what the duel with the reference decides; `None` for a duel with the baseline's program
     claim: Claim | None = None
-    own_margin: float | None = None
-    environments: Environments | None = None
+    own_margin: float | None = None  # the case's own margin in a duel with the baseline's program
+    environments: Environments | None = None  # those of the two sides, each of which then has a process of its own
 
 
 @contextmanager

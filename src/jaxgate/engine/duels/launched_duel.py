@@ -19,17 +19,11 @@ Load = Callable[[str, ProgramRecord], StoredProgram]
 
 @dataclass(frozen=True, slots=True)
 class MatchedPrograms:
-    """The programs of a call that a duel needs.
+    """The programs of a call that a duel needs."""
 
-    Attributes:
-        matches: Those that both sides have and that can be run here.
-        before: The baseline's programs among them, in the same order.
-        why_not: Why they are not all; empty if they are.
-    """
-
-    matches: tuple[Match, ...]
-    before: tuple[LaunchedProgram, ...]
-    why_not: str
+    matches: tuple[Match, ...]  # those that both sides have and that can be run here
+    before: tuple[LaunchedProgram, ...]  # the baseline's programs among them, in the same order
+    why_not: str  # why they are not all; empty if they are
 
 
 def match_programs(observed: Observation, baseline: Baseline, load: Load, *, equal_ones: bool) -> MatchedPrograms:

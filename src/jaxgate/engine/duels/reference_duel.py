@@ -25,15 +25,10 @@ from jaxgate.observe.trace.stages import devices_of
 
 @dataclass(frozen=True, slots=True)
 class ReferenceTiming:
-    """The outcome of trying to time a case against its reference.
+    """The outcome of trying to time a case against its reference."""
 
-    Attributes:
-        by: The duel, or why there is none.
-        repeats: How a fresh process looks for it again, for each claim that it decides.
-    """
-
-    by: ReferenceDuel
-    repeats: tuple[DuelRepeat, ...] = ()
+    by: ReferenceDuel  # the duel, or why there is none
+    repeats: tuple[DuelRepeat, ...] = ()  # how a fresh process looks for it again, for each claim that it decides
 
 
 class ReferenceDuels:

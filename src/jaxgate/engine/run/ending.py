@@ -46,19 +46,12 @@ UNFIT = Exit.INTERRUPTED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExitStatus:
-    """How a run ends.
+    """How a run ends."""
 
-    Attributes:
-        code: Its exit code.
-        undecided: Whether nothing failed, and too little was decided.
-        only_machine: Whether tests failed for no other reason than that the machine is the suspect.
-        uncounted: Failed cases of tests that pytest counts as passed or xfailed: their test is marked xfail, or catches the
-            failure.
-    """
-
-    code: int
-    undecided: bool = False
-    only_machine: bool = False
+    code: int  # its exit code
+    undecided: bool = False  # whether nothing failed, and too little was decided
+    only_machine: bool = False  # whether tests failed for no other reason than that the machine is the suspect
+    # failed cases of tests that pytest counts as passed or xfailed: their test is marked xfail, or catches the failure
     uncounted: tuple[str, ...] = ()
 
 
@@ -136,22 +129,15 @@ IGNORED = "ignored by git: git add --force"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What the end of a run found and did.
+    """What the end of a run found and did."""
 
-    Attributes:
-        status: How it ends.
-        changes: What it leaves in the folder of the baselines.
-        adopted: What became of baselines of another revision, by hardware.
-        review: What came of asking about each case that moved.
-        orphans: Baselines without a test; ``None`` if they were not looked for.
-        idle_entries: Waivers and accepted drifts that nobody needs any more, each with the reason.
-    """
-
-    status: ExitStatus
-    changes: StoreChanges = field(default_factory=StoreChanges)
+    status: ExitStatus  # how it ends
+    changes: StoreChanges = field(default_factory=StoreChanges)  # what it leaves in the folder of the baselines
+    # what became of baselines of another revision, by hardware
     adopted: Mapping[str, str] = field(default_factory=dict)
-    review: Review | None = None
-    orphans: Orphans | None = None
+    review: Review | None = None  # what came of asking about each case that moved
+    orphans: Orphans | None = None  # baselines without a test; `None` if they were not looked for
+    # waivers and accepted drifts that nobody needs any more, each with the reason
     idle_entries: tuple[tuple[str, str], ...] = ()
 
 

@@ -30,16 +30,11 @@ Program = tuple[str, str, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renamed:
-    """A case that was most likely called otherwise.
+    """A case that was most likely called otherwise."""
 
-    Attributes:
-        before: The name that its baseline has.
-        now: The name that it has today.
-        moves: All files of its baseline, of all hardware and release lines, each with the one that it should be.
-    """
-
-    before: str
-    now: str
+    before: str  # the name that its baseline has
+    now: str  # the name that it has today
+    # all files of its baseline, of all hardware and release lines, each with the one that it should be
     moves: tuple[tuple[Path, Path], ...]
 
 

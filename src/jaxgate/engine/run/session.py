@@ -53,54 +53,38 @@ from jaxgate.settings import Settings, Update
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brought:
-    """What no baseline holds of a case.
+    """What no baseline holds of a case."""
 
-    Attributes:
-        tolerances: Facts of it that may move by another amount than the policy says.
-        unknown: Facts that could not be had, each with the reason.
-    """
-
-    tolerances: tuple[Tolerance, ...]
-    unknown: Mapping[str, str]
+    tolerances: tuple[Tolerance, ...]  # facts of it that may move by another amount than the policy says
+    unknown: Mapping[str, str]  # facts that could not be had, each with the reason
 
 
 @dataclass(slots=True, kw_only=True)
 class SessionResult:
-    """What a run found so far. Cases are added to it; nothing is taken away.
+    """What a run found so far. Cases are added to it; nothing is taken away."""
 
-    Attributes:
-        verdicts: Of the cases that were judged to the end, in order.
-        provisional: Cases that wait for fresh processes, by name.
-        tests: The cases of this run, each with the test that has it.
-        unfinished: Tests that ended before they had called all of their gates, as far as is known.
-        left_out: Tests whose cases have no program for the target of this run, each with the reason.
-        dropped: Tests of stored baselines that no gate of a whole run asked for.
-        clashes: Cases that two tests have, a text each.
-        brought: What a case brings for another process that compares it, by name.
-        new_programs: Fingerprints of the cases that have no baseline.
-        dates: When the stored programs that baselines of this run name were recorded, by case.
-        other_lines: Release lines of jax, by case, of the baselines that another one recorded.
-        candidates: What a review may accept, by case; or why it cannot.
-        costs: What gates took, by test.
-        accused: Tests that failed because the machine is the suspect.
-        time_over: Why the run stopped before it was done; empty if it did not.
-    """
-
-    verdicts: list[Verdict] = field(default_factory=list)
-    provisional: dict[str, Provisional] = field(default_factory=dict)
-    tests: dict[str, str] = field(default_factory=dict)
+    verdicts: list[Verdict] = field(default_factory=list)  # of the cases that were judged to the end, in order
+    provisional: dict[str, Provisional] = field(default_factory=dict)  # cases that wait for fresh processes, by name
+    tests: dict[str, str] = field(default_factory=dict)  # the cases of this run, each with the test that has it
+    # tests that ended before they had called all of their gates, as far as is known
     unfinished: list[str] = field(default_factory=list)
+    # tests whose cases have no program for the target of this run, each with the reason
     left_out: dict[str, str] = field(default_factory=dict)
-    dropped: set[str] = field(default_factory=set)
-    clashes: list[str] = field(default_factory=list)
+    dropped: set[str] = field(default_factory=set)  # tests of stored baselines that no gate of a whole run asked for
+    clashes: list[str] = field(default_factory=list)  # cases that two tests have, a text each
+    # what a case brings for another process that compares it, by name
     brought: dict[str, Brought] = field(default_factory=dict)
+    # fingerprints of the cases that have no baseline
     new_programs: dict[str, Fingerprints] = field(default_factory=dict)
+    # when the stored programs that baselines of this run name were recorded, by case
     dates: dict[str, str] = field(default_factory=dict)
+    # release lines of jax, by case, of the baselines that another one recorded
     other_lines: dict[str, str] = field(default_factory=dict)
+    # what a review may accept, by case; or why it cannot
     candidates: dict[str, Candidate | str] = field(default_factory=dict)
-    costs: dict[str, Cost] = field(default_factory=dict)
-    accused: int = 0
-    time_over: str = ""
+    costs: dict[str, Cost] = field(default_factory=dict)  # what gates took, by test
+    accused: int = 0  # tests that failed because the machine is the suspect
+    time_over: str = ""  # why the run stopped before it was done; empty if it did not
 
     def add_name(self, case: str, test: str) -> str:
         """Note whose a case is; gives why it cannot be, where another test has it: they would share one baseline."""

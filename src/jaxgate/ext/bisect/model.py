@@ -27,25 +27,17 @@ AskedSide = Literal["good", "bad"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """The number that a search follows.
-
-    Attributes:
-        name: Of a fact, or ``run_ns``: then its figures are ratios to the good side.
-        good: Its figure on the good side.
-        bad: Its figure on the bad side.
-        good_tolerance: Units that a figure may be nearer to the bad side than the good figure, and still be like it.
-        bad_tolerance: Units that a figure may differ from the bad one, and still be like it.
-        gain: Whether it is better on the bad side: what made it so is searched for.
-    """
+    """The number that a search follows."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    name: str
-    good: float
-    bad: float
+    name: str  # of a fact, or `run_ns`: then its figures are ratios to the good side
+    good: float  # its figure on the good side
+    bad: float  # its figure on the bad side
+    # units that a figure may be nearer to the bad side than the good figure, and still be like it
     good_tolerance: float
-    bad_tolerance: float
-    gain: bool = False
+    bad_tolerance: float  # units that a figure may differ from the bad one, and still be like it
+    gain: bool = False  # whether it is better on the bad side: what made it so is searched for
 
     @property
     def clocked(self) -> bool:
@@ -74,58 +66,37 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """One revision that was tried.
-
-    Attributes:
-        revision: A commit or a release.
-        mark: What is known of it now.
-        figure: Of the quantity; ``None`` where it was skipped.
-        why: What decided; where it was skipped, why it could not be measured.
-        text: The red text of its comparison with the good side, where a duel was run.
-    """
+    """One revision that was tried."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    revision: str
-    mark: Mark
-    figure: float | None
-    why: str
-    text: str = ""
+    revision: str  # a commit or a release
+    mark: Mark  # what is known of it now
+    figure: float | None  # of the quantity; `None` where it was skipped
+    why: str  # what decided; where it was skipped, why it could not be measured
+    text: str = ""  # the red text of its comparison with the good side, where a duel was run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bisection:
-    """A search as far as it came.
-
-    Attributes:
-        copied: Whether today's tests lie over each revision; ``None`` while that is not known.
-        quantity: What is searched for; ``None`` while that is not known.
-        others: Other facts that moved, by name.
-        text: The text of the comparison of both sides.
-        probes: What was tried between the sides, in order.
-    """
+    """A search as far as it came."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
     schema: int = BISECTION_SCHEMA
-    copied: bool | None = None
-    quantity: Quantity | None = None
-    others: tuple[str, ...] = ()
-    text: str = ""
-    probes: tuple[Probe, ...] = ()
+    copied: bool | None = None  # whether today's tests lie over each revision; `None` while that is not known
+    quantity: Quantity | None = None  # what is searched for; `None` while that is not known
+    others: tuple[str, ...] = ()  # other facts that moved, by name
+    text: str = ""  # the text of the comparison of both sides
+    probes: tuple[Probe, ...] = ()  # what was tried between the sides, in order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """What remains of a range.
+    """What remains of a range."""
 
-    Attributes:
-        first_bad: The revisions that may be the first bad one, oldest first.
-        following: The one to try; ``None`` if none is left that could be.
-    """
-
-    first_bad: Sequence[str]
-    following: str | None
+    first_bad: Sequence[str]  # the revisions that may be the first bad one, oldest first
+    following: str | None  # the one to try; `None` if none is left that could be
 
     @property
     def steps(self) -> int:

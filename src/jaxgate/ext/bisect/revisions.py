@@ -82,38 +82,23 @@ class NotMeasuredError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """A revision against the good side, as a run of pytest judged it.
+    """A revision against the good side, as a run of pytest judged it."""
 
-    Attributes:
-        findings: What is not the same, worst first.
-        time: What is known of its time.
-        ratio: To the good side, where it was timed.
-        reason: Why that is all that is known.
-        text: The red text; empty where nothing differs.
-        sees: The smallest slow-down that a duel would have shown, where one was run.
-    """
-
-    findings: tuple[Finding, ...]
-    time: Status
-    ratio: float | None
-    reason: str
-    text: str
-    sees: float | None = None
+    findings: tuple[Finding, ...]  # what is not the same, worst first
+    time: Status  # what is known of its time
+    ratio: float | None  # to the good side, where it was timed
+    reason: str  # why that is all that is known
+    text: str  # the red text; empty where nothing differs
+    sees: float | None = None  # the smallest slow-down that a duel would have shown, where one was run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """Whose revisions are measured.
+    """Whose revisions are measured."""
 
-    Attributes:
-        case: Its name; empty takes the one that the test has.
-        test: pytest node id.
-        names: All names that the case may have.
-    """
-
-    case: str
-    test: str
-    names: frozenset[str]
+    case: str  # its name; empty takes the one that the test has
+    test: str  # pytest node id
+    names: frozenset[str]  # all names that the case may have
 
 
 class Revisions:

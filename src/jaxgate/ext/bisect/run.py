@@ -55,17 +55,11 @@ _MOST = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseTest:
-    """A case and its test.
+    """A case and its test."""
 
-    Attributes:
-        case: Its name; empty where only the test was named, and says which case it has.
-        test: pytest node id, relative to the root folder of the tests.
-        names: All names that the case may have.
-    """
-
-    case: str
-    test: str
-    names: frozenset[str]
+    case: str  # its name; empty where only the test was named, and says which case it has
+    test: str  # pytest node id, relative to the root folder of the tests
+    names: frozenset[str]  # all names that the case may have
 
     @property
     def file(self) -> Path:
@@ -190,31 +184,18 @@ _refuse = partial(refuse, "bisect", code=_REFUSED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What was typed.
+    """What was typed."""
 
-    Attributes:
-        case: The case, or the node id of its test.
-        good: Commit or release.
-        bad: The same; empty for the last commit, or the release that is installed.
-        over: A package whose releases are searched; empty for commits.
-        fact: The quantity to follow; empty for the first that moved.
-        compare_with: The side that each revision is compared with.
-        tests: ``own`` or ``today``; empty lets the good side decide.
-        also: Files to copy beside today's test.
-        first_parent: Whether merged branches count as their merge.
-        reset: Forget the searches and environments that are kept.
-    """
-
-    case: str
-    good: str
-    bad: str = ""
-    over: str = ""
-    fact: str = ""
-    compare_with: AskedSide = "good"
-    tests: str = ""
-    also: tuple[str, ...] = ()
-    first_parent: bool = False
-    reset: bool = False
+    case: str  # the case, or the node id of its test
+    good: str  # commit or release
+    bad: str = ""  # the same; empty for the last commit, or the release that is installed
+    over: str = ""  # a package whose releases are searched; empty for commits
+    fact: str = ""  # the quantity to follow; empty for the first that moved
+    compare_with: AskedSide = "good"  # the side that each revision is compared with
+    tests: str = ""  # `own` or `today`; empty lets the good side decide
+    also: tuple[str, ...] = ()  # files to copy beside today's test
+    first_parent: bool = False  # whether merged branches count as their merge
+    reset: bool = False  # forget the searches and environments that are kept
 
 
 def bisect(asked: Asked, arguments: Sequence[str], *, search: Callable[..., Revisions] = Revisions) -> int:

@@ -30,34 +30,22 @@ _BY_CLOCK = (Status.SLOWER, Status.FASTER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is searched for.
+    """What is searched for."""
 
-    Attributes:
-        fact: The quantity to follow; empty takes the first that moved.
-        asked: The side that each revision is compared with.
-        copied: Whether today's tests lie over each revision; ``None`` does so where the good side lacks the test.
-    """
-
-    fact: str = ""
-    asked: AskedSide = "good"
+    fact: str = ""  # the quantity to follow; empty takes the first that moved
+    asked: AskedSide = "good"  # the side that each revision is compared with
+    # whether today's tests lie over each revision; `None` does so where the good side lacks the test
     copied: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a search found.
+    """What a search found."""
 
-    Attributes:
-        case: The name of the case.
-        state: All that was tried.
-        first_bad: The revision; all that may be it, where others could not be measured.
-        text: The text of the first bad revision against the good side; empty if there is none.
-    """
-
-    case: str
-    state: Bisection
-    first_bad: Sequence[str]
-    text: str
+    case: str  # the name of the case
+    state: Bisection  # all that was tried
+    first_bad: Sequence[str]  # the revision; all that may be it, where others could not be measured
+    text: str  # the text of the first bad revision against the good side; empty if there is none
 
 
 class AlikeError(Exception):

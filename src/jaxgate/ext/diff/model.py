@@ -19,36 +19,22 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideCase:
-    """One case on one side.
+    """One case on one side."""
 
-    Attributes:
-        folder: Hardware and release line, ``cpu-amd-epyc-1-jax-0.12``.
-        status: Its verdict; empty where nothing was judged, as of a stored baseline.
-        program: Structure of its program; empty if unknown.
-        figures: Facts, phases and ``run_ns`` by name, as in ``Figures.now``.
-        environment: Versions, flags, driver.
-    """
-
-    folder: str
-    figures: Mapping[str, float]
-    status: str = ""
-    program: str = ""
-    environment: Mapping[str, str] = field(default_factory=dict)
+    folder: str  # hardware and release line, `cpu-amd-epyc-1-jax-0.12`
+    figures: Mapping[str, float]  # facts, phases and `run_ns` by name, as in `Figures.now`
+    status: str = ""  # its verdict; empty where nothing was judged, as of a stored baseline
+    program: str = ""  # structure of its program; empty if unknown
+    environment: Mapping[str, str] = field(default_factory=dict)  # versions, flags, driver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffSide:
-    """One side.
+    """One side."""
 
-    Attributes:
-        name: As the user named it.
-        about: What it is, in words: when, which commit, which jax.
-        cases: By name; one of several kinds of hardware stands once for each.
-    """
-
-    name: str
-    about: str
-    cases: Mapping[str, tuple[SideCase, ...]]
+    name: str  # as the user named it
+    about: str  # what it is, in words: when, which commit, which jax
+    cases: Mapping[str, tuple[SideCase, ...]]  # by name; one of several kinds of hardware stands once for each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,25 +54,17 @@ class QuantityDiff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseDiff:
-    """One case that both sides have.
+    """One case that both sides have."""
 
-    Attributes:
-        case: Its name; with its hardware where a side has it on several.
-        comparable: Whether both are of the same hardware and release line, so that worse and better can be told.
-        same_program: Whether both have the same program; ``None`` if that is not known.
-        facts: What differs of the facts, the largest difference first.
-        times: Phases and ``run_ns`` of both; they were taken at two moments, and nothing is judged by them.
-        unknown: Facts that one side has and the other lacks, each with the side that has it.
-    """
-
-    case: str
+    case: str  # its name; with its hardware where a side has it on several
     first: SideCase
     second: SideCase
-    comparable: bool
-    same_program: bool | None
-    facts: tuple[QuantityDiff, ...]
+    comparable: bool  # whether both are of the same hardware and release line, so that worse and better can be told
+    same_program: bool | None  # whether both have the same program; `None` if that is not known
+    facts: tuple[QuantityDiff, ...]  # what differs of the facts, the largest difference first
+    # phases and `run_ns` of both; they were taken at two moments, and nothing is judged by them
     times: tuple[QuantityDiff, ...]
-    unknown: Mapping[str, str]
+    unknown: Mapping[str, str]  # facts that one side has and the other lacks, each with the side that has it
 
     @property
     def way(self) -> Way:
@@ -97,19 +75,13 @@ class CaseDiff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDiff:
-    """Two sides.
-
-    Attributes:
-        cases: Those that both have: worse ones first, then by the largest difference.
-        only_first: Names of cases that only the first has.
-        only_second: Likewise.
-    """
+    """Two sides."""
 
     first: DiffSide
     second: DiffSide
-    cases: tuple[CaseDiff, ...]
-    only_first: tuple[str, ...]
-    only_second: tuple[str, ...]
+    cases: tuple[CaseDiff, ...]  # those that both have: worse ones first, then by the largest difference
+    only_first: tuple[str, ...]  # names of cases that only the first has
+    only_second: tuple[str, ...]  # likewise
 
     def of(self, way: Way) -> tuple[CaseDiff, ...]:
         """The cases that went that way."""

@@ -27,19 +27,12 @@ EXPECTED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """How it is printed.
+    """How it is printed."""
 
-    Attributes:
-        everything: All cases, and all facts of each.
-        as_json: For machines.
-        as_markdown: For a pull request.
-        page: An HTML page; ``None`` for none.
-    """
-
-    everything: bool = False
-    as_json: bool = False
-    as_markdown: bool = False
-    page: Path | None = None
+    everything: bool = False  # all cases, and all facts of each
+    as_json: bool = False  # for machines
+    as_markdown: bool = False  # for a pull request
+    page: Path | None = None  # an HTML page; `None` for none
 
 
 def diff(first: str, second: str, folder: str | None, shown: Shown) -> int:

@@ -27,17 +27,11 @@ class GpuDriver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EnergyMeter:
-    """A counter, and what its readings are timed with.
+    """A counter, and what its readings are timed with."""
 
-    Attributes:
-        counter: Counts for the devices of one case.
-        clock: Monotonic nanoseconds.
-        wait: Lets seconds pass in which nothing runs.
-    """
-
-    counter: Counter
-    clock: Callable[[], int] = time.perf_counter_ns
-    wait: Callable[[float], None] = time.sleep
+    counter: Counter  # counts for the devices of one case
+    clock: Callable[[], int] = time.perf_counter_ns  # monotonic nanoseconds
+    wait: Callable[[float], None] = time.sleep  # lets seconds pass in which nothing runs
 
 
 class EnergyMeters:

@@ -14,30 +14,19 @@ from jaxgate.model.computation import Amount
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoEnergy:
-    """Why the energy of a call is not known.
+    """Why the energy of a call is not known."""
 
-    Attributes:
-        why: The reason, in words.
-        counter: The counter that was there and could not answer; empty where there is none that may be read.
-    """
-
-    why: str
-    counter: str = ""
+    why: str  # the reason, in words
+    counter: str = ""  # the counter that was there and could not answer; empty where there is none that may be read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """What the counter of one device counted between two readings.
+    """What the counter of one device counted between two readings."""
 
-    Attributes:
-        uj: Microjoules.
-        ns: Nanoseconds between the readings.
-        off_ns: By how much the time that the microjoules are of may differ from that: a counter moves in steps.
-    """
-
-    uj: int
-    ns: int
-    off_ns: int
+    uj: int  # microjoules
+    ns: int  # nanoseconds between the readings
+    off_ns: int  # by how much the time that the microjoules are of may differ from that: a counter moves in steps
 
     @property
     def watts(self) -> float:
@@ -52,34 +41,22 @@ class Counted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyHalf:
-    """One half of a run of calls.
+    """One half of a run of calls."""
 
-    Attributes:
-        counted: What was counted meanwhile, device by device.
-        run_ns: How long it took.
-        other_ns: How much of that was neither calls nor reading the counter: copies of arguments, or what makes the next ones.
-        calls: How many calls it had.
-    """
-
-    counted: tuple[Counted, ...]
-    run_ns: int
+    counted: tuple[Counted, ...]  # what was counted meanwhile, device by device
+    run_ns: int  # how long it took
+    # how much of that was neither calls nor reading the counter: copies of arguments, or what makes the next ones
     other_ns: int
-    calls: int
+    calls: int  # how many calls it had
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyRun:
-    """A run of calls in two halves, and what the same devices drew before it while they waited.
+    """A run of calls in two halves, and what the same devices drew before it while they waited."""
 
-    Attributes:
-        counter: Who counted: ``NVML`` or ``RAPL``.
-        idle: What was counted while nothing ran, device by device.
-        halves: The run; of a duel the other side ran between them.
-    """
-
-    counter: str
-    idle: tuple[Counted, ...]
-    halves: tuple[EnergyHalf, ...]
+    counter: str  # who counted: `NVML` or `RAPL`
+    idle: tuple[Counted, ...]  # what was counted while nothing ran, device by device
+    halves: tuple[EnergyHalf, ...]  # the run; of a duel the other side ran between them
 
     @property
     def idle_watts(self) -> float:
@@ -89,25 +66,15 @@ class EnergyRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Energy:
-    """What one call draws beyond what its devices draw without it.
+    """What one call draws beyond what its devices draw without it."""
 
-    Attributes:
-        call_uj: Microjoules of one call, of all its devices together, without idle power.
-        resolution: By how much that may be wrong, as a share of it.
-        idle_watts: What the devices drew before the run, together; it was taken off.
-        calls: Calls of the run.
-        run_ns: How long it took.
-        devices: Counters that were added up.
-        counter: Who counted.
-    """
-
-    call_uj: float
-    resolution: float
-    idle_watts: float
-    calls: int
-    run_ns: int
-    devices: int
-    counter: str
+    call_uj: float  # microjoules of one call, of all its devices together, without idle power
+    resolution: float  # by how much that may be wrong, as a share of it
+    idle_watts: float  # what the devices drew before the run, together; it was taken off
+    calls: int  # calls of the run
+    run_ns: int  # how long it took
+    devices: int  # counters that were added up
+    counter: str  # who counted
 
     def per_joule(self, amount: Amount) -> float:
         """What calls get done for a joule, in units of the amount."""

@@ -206,15 +206,10 @@ def _run(meter: EnergyMeter, burst: Burst, stands_ns: int) -> EnergyHalf:
 
 @dataclass(frozen=True, slots=True)
 class Metered:
-    """What is known of the energy of a subject.
+    """What is known of the energy of a subject."""
 
-    Attributes:
-        energy: What was counted, or why nothing was; ``None`` where nobody asked.
-        meter: What counted; ``None`` where there is no counter.
-    """
-
-    energy: EnergyRun | NoEnergy | None = None
-    meter: EnergyMeter | None = None
+    energy: EnergyRun | NoEnergy | None = None  # what was counted, or why nothing was; `None` where nobody asked
+    meter: EnergyMeter | None = None  # what counted; `None` where there is no counter
 
 
 def measure_energy(

@@ -99,34 +99,21 @@ identical programs was 0.7 to 3.4 % in docs/timing.md, so a standard deviation o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainPoint:
-    """One run whose time is known relative to the first baseline.
+    """One run whose time is known relative to the first baseline."""
 
-    Attributes:
-        point: What was stored of it.
-        value: Logarithm of its time as a multiple of the first.
-        error: Standard error of its own ratio; 0 where the program is its baseline's.
-        links: Standard errors of the links between the run before it and this one.
-        follows_link: Whether the run before it is the only link, so that its program is this one's baseline.
-    """
-
-    point: HistoryPoint
-    value: float
-    error: float = 0.0
-    links: tuple[float, ...] = ()
-    follows_link: bool = False
+    point: HistoryPoint  # what was stored of it
+    value: float  # logarithm of its time as a multiple of the first
+    error: float = 0.0  # standard error of its own ratio; 0 where the program is its baseline's
+    links: tuple[float, ...] = ()  # standard errors of the links between the run before it and this one
+    follows_link: bool = False  # whether the run before it is the only link, so that its program is this one's baseline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """A baseline's place in the chain.
+    """A baseline's place in the chain."""
 
-    Attributes:
-        value: Logarithm of its time as a multiple of the first baseline's.
-        links: The refreshes that led to it from there.
-    """
-
-    value: float = 0.0
-    links: tuple[Accepted, ...] = ()
+    value: float = 0.0  # logarithm of its time as a multiple of the first baseline's
+    links: tuple[Accepted, ...] = ()  # the refreshes that led to it from there
 
     @property
     def variance(self) -> float:
@@ -136,21 +123,13 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """The part of a history that is known relative to one baseline.
+    """The part of a history that is known relative to one baseline."""
 
-    Attributes:
-        points: The runs whose time is known, oldest first.
-        since: UTC date of the first baseline.
-        anchor: Place of the newest point's baseline.
-        newest: The newest point that is part of a chain; it may have no ratio.
-        gap: Why nothing is known from before ``since``; empty where the history begins there.
-    """
-
-    points: tuple[ChainPoint, ...]
-    since: str
-    anchor: Anchor
-    newest: HistoryPoint
-    gap: str = ""
+    points: tuple[ChainPoint, ...]  # the runs whose time is known, oldest first
+    since: str  # UTC date of the first baseline
+    anchor: Anchor  # place of the newest point's baseline
+    newest: HistoryPoint  # the newest point that is part of a chain; it may have no ratio
+    gap: str = ""  # why nothing is known from before `since`; empty where the history begins there
 
 
 def chain_times(points: Iterable[HistoryPoint]) -> Chain | None:

@@ -130,17 +130,11 @@ all levels, the last being the number of values."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shifts:
-    """What moved.
+    """What moved."""
 
-    Attributes:
-        steps: Oldest first.
-        creep: What goes on until the newest run, if that is no step.
-        noise: Standard deviation of a run that was reckoned with.
-    """
-
-    steps: tuple[Step, ...] = ()
-    creep: Creep | None = None
-    noise: float = 0.0
+    steps: tuple[Step, ...] = ()  # oldest first
+    creep: Creep | None = None  # what goes on until the newest run, if that is no step
+    noise: float = 0.0  # standard deviation of a run that was reckoned with
 
 
 def find_shifts(

@@ -22,27 +22,16 @@ COMMAND = "history"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What was asked for.
+    """What was asked for."""
 
-    Attributes:
-        case: A case, or a part of its name; empty lists all.
-        files: Runs to add; empty shows what is there.
-        place: Where the history is; ``None`` for where pytest keeps it.
-        folder: Hardware and release line of jax; ``None`` for all.
-        last: How many runs, the newest; ``None`` for all.
-        as_json: For machines.
-        changes: What moved, of all cases, or of those with this word in their names.
-        page: An HTML page of one case.
-    """
-
-    case: str = ""
-    files: tuple[Path, ...] = ()
-    place: str | None = None
-    folder: str | None = None
-    last: int | None = None
-    as_json: bool = False
-    changes: bool = False
-    page: Path | None = None
+    case: str = ""  # a case, or a part of its name; empty lists all
+    files: tuple[Path, ...] = ()  # runs to add; empty shows what is there
+    place: str | None = None  # where the history is; `None` for where pytest keeps it
+    folder: str | None = None  # hardware and release line of jax; `None` for all
+    last: int | None = None  # how many runs, the newest; `None` for all
+    as_json: bool = False  # for machines
+    changes: bool = False  # what moved, of all cases, or of those with this word in their names
+    page: Path | None = None  # an HTML page of one case
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:

@@ -19,93 +19,53 @@ Source = Literal["jaxgate", "pytest-benchmark"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryPoint:
-    """One case of one run.
+    """One case of one run."""
 
-    Attributes:
-        run: Names the run.
-        moment: When it ended, UTC, ``2026-11-25T02:30:00+00:00``; points are ordered by it.
-        commit: What was checked out; ``None`` if nobody knows.
-        case: ``family/sentence``.
-        folder: Hardware and release line of jax, ``cpu-amd-epyc-1-jax-0.12``; facts of two folders are not compared.
-        status: The verdict, ``SAME``; empty where there is none, as in what was imported.
-        fails: Whether the test failed.
-        recorded: ``created`` or ``refreshed`` by this run; empty if it was judged.
-        elsewhere: The options that chose something else to compare with than the stored baselines; its ratio is
-            no step from these.
-        program: Structure of the program; empty if unknown.
-        baseline: What it was held against; of a ``refreshed`` case the baseline that was replaced. ``None`` if there was none.
-        time_status: What was said of its time: SAME without a ratio means that the program did not change.
-        ratio: Time of a call as a multiple of the baseline program's, by a duel; ``None`` without one.
-        low: Lower bound of the ratio.
-        high: Upper bound.
-        figures: Facts, phases and ``run_ns`` by name, as in ``Figures.now``.
-        environment: Versions, flags, driver.
-        source: Who measured it.
-    """
-
-    run: str
-    moment: str
-    case: str
-    folder: str
-    commit: str | None = None
-    status: str = ""
-    fails: bool = False
-    recorded: str = ""
+    run: str  # names the run
+    moment: str  # when it ended, UTC, `2026-11-25T02:30:00+00:00`; points are ordered by it
+    case: str  # `family/sentence`
+    folder: str  # hardware and release line of jax, `cpu-amd-epyc-1-jax-0.12`; facts of two folders are not compared
+    commit: str | None = None  # what was checked out; `None` if nobody knows
+    status: str = ""  # the verdict, `SAME`; empty where there is none, as in what was imported
+    fails: bool = False  # whether the test failed
+    recorded: str = ""  # `created` or `refreshed` by this run; empty if it was judged
+    # the options that chose something else to compare with than the stored baselines; its ratio is no step from these
     elsewhere: str = ""
-    program: str = ""
+    program: str = ""  # structure of the program; empty if unknown
+    # what it was held against; of a `refreshed` case the baseline that was replaced. `None` if there was none.
     baseline: BaselineName | None = None
-    time_status: str = ""
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
+    time_status: str = ""  # what was said of its time: SAME without a ratio means that the program did not change
+    ratio: float | None = None  # time of a call as a multiple of the baseline program's, by a duel; `None` without one
+    low: float | None = None  # lower bound of the ratio
+    high: float | None = None  # upper bound
+    # facts, phases and `run_ns` by name, as in `Figures.now`
     figures: Mapping[str, float] = field(default_factory=dict)
-    environment: Mapping[str, str] = field(default_factory=dict)
-    source: Source = "jaxgate"
+    environment: Mapping[str, str] = field(default_factory=dict)  # versions, flags, driver
+    source: Source = "jaxgate"  # who measured it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRun:
-    """One run.
+    """One run."""
 
-    Attributes:
-        run: Names it; a run is remembered once.
-        moment: When it ended, UTC.
-        commit: What was checked out; ``None`` if nobody knows.
-        dirty: Whether tracked files differed from it.
-        jaxgate: Version that ran; empty for another tool's run.
-        elsewhere: The options that chose something else to compare with than the stored baselines.
-        green: Whether it was; ``None`` if nobody knows.
-        gate_exit: What a gate ends with; ``None`` if nobody knows.
-        source: Who measured.
-        points: Its cases; empty where only the runs were asked for.
-    """
-
-    run: str
-    moment: str
-    commit: str | None = None
-    dirty: bool = False
-    jaxgate: str = ""
-    elsewhere: str = ""
-    green: bool | None = None
-    gate_exit: int | None = None
-    source: Source = "jaxgate"
-    points: tuple[HistoryPoint, ...] = ()
+    run: str  # names it; a run is remembered once
+    moment: str  # when it ended, UTC
+    commit: str | None = None  # what was checked out; `None` if nobody knows
+    dirty: bool = False  # whether tracked files differed from it
+    jaxgate: str = ""  # version that ran; empty for another tool's run
+    elsewhere: str = ""  # the options that chose something else to compare with than the stored baselines
+    green: bool | None = None  # whether it was; `None` if nobody knows
+    gate_exit: int | None = None  # what a gate ends with; `None` if nobody knows
+    source: Source = "jaxgate"  # who measured
+    points: tuple[HistoryPoint, ...] = ()  # its cases; empty where only the runs were asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryCase:
-    """A case that the history knows, on one hardware and release line of jax.
+    """A case that the history knows, on one hardware and release line of jax."""
 
-    Attributes:
-        case: ``family/sentence``.
-        folder: Hardware and release line; empty where nobody knows.
-        runs: How many have it.
-        moment: Of the newest one.
-        status: Its verdict then; empty where there was none.
-    """
-
-    case: str
-    folder: str
-    runs: int
-    moment: str
-    status: str
+    case: str  # `family/sentence`
+    folder: str  # hardware and release line; empty where nobody knows
+    runs: int  # how many have it
+    moment: str  # of the newest one
+    status: str  # its verdict then; empty where there was none

@@ -36,42 +36,26 @@ _SEEDS = (1, 2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distance:
-    """How far two arrays are apart, where it is worst.
+    """How far two arrays are apart, where it is worst."""
 
-    Attributes:
-        relative: The largest difference, as a share of the largest value of the second; infinite where only one is finite.
-        place: Where.
-        ours: The value there.
-        theirs: The other one.
-        count: How many elements differ by more than what is allowed.
-        size: Of how many.
-    """
-
+    # the largest difference, as a share of the largest value of the second; infinite where only one is finite
     relative: float
-    place: tuple[int, ...] = ()
-    ours: Any = None
-    theirs: Any = None
-    count: int = 0
-    size: int = 0
+    place: tuple[int, ...] = ()  # where
+    ours: Any = None  # the value there
+    theirs: Any = None  # the other one
+    count: int = 0  # how many elements differ by more than what is allowed
+    size: int = 0  # of how many
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """What came of a comparison.
+    """What came of a comparison."""
 
-    Attributes:
-        apart: The largest distance of all results that were compared; ``None`` if none was.
-        wrong: The first result that differs by more than float error: its number.
-        distance: How far that one is apart.
-        allowed: What float error explains there.
-        left_alone: Results, by their numbers, that could not be compared.
-    """
-
-    apart: float | None
-    wrong: int | None = None
-    distance: Distance = Distance(relative=0.0)
-    allowed: float = 0.0
-    left_alone: tuple[int, ...] = ()
+    apart: float | None  # the largest distance of all results that were compared; `None` if none was
+    wrong: int | None = None  # the first result that differs by more than float error: its number
+    distance: Distance = Distance(relative=0.0)  # how far that one is apart
+    allowed: float = 0.0  # what float error explains there
+    left_alone: tuple[int, ...] = ()  # results, by their numbers, that could not be compared
 
 
 def compare(

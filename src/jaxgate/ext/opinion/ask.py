@@ -108,23 +108,14 @@ class Interpreter(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A result that somebody else is asked about.
+    """A result that somebody else is asked about."""
 
-    Attributes:
-        lowered: The program.
-        call: Its arguments, on the device, as they were before the call.
-        result: What the compiled program gave, on the host.
-        executable: The compiled program.
-        compile_ns: What its compiler took; ``None`` if that is not known.
-        platform: Where it runs.
-    """
-
-    lowered: Lowered
-    call: Call
-    result: Any
-    executable: jax.stages.Compiled
-    compile_ns: int | None
-    platform: str
+    lowered: Lowered  # the program
+    call: Call  # its arguments, on the device, as they were before the call
+    result: Any  # what the compiled program gave, on the host
+    executable: jax.stages.Compiled  # the compiled program
+    compile_ns: int | None  # what its compiler took; `None` if that is not known
+    platform: str  # where it runs
 
 
 def second_opinion(question: Question, interpreter: Interpreter, *, limit_s: float) -> Opinion:

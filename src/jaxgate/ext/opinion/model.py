@@ -21,23 +21,16 @@ class OpinionBy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opinion:
-    """What somebody else says of the result of a compiled program, for the case's own arguments.
+    """What somebody else says of the result of a compiled program, for the case's own arguments."""
 
-    Attributes:
-        by: Who was asked.
-        why_not: Why nobody was, or nothing came of it; empty otherwise.
-        left_alone: Results that float error alone moves so far that nothing can be said of them, by their paths.
-        apart: The largest difference of a result, as a share of its largest value; ``None`` if none was compared.
-        seconds: What it took.
-        wrong: Where the two differ by more than float error, in one line; empty if they do not.
-    """
-
-    by: OpinionBy = OpinionBy.NOBODY
-    why_not: str = ""
+    by: OpinionBy = OpinionBy.NOBODY  # who was asked
+    why_not: str = ""  # why nobody was, or nothing came of it; empty otherwise
+    # results that float error alone moves so far that nothing can be said of them, by their paths
     left_alone: tuple[str, ...] = ()
+    # the largest difference of a result, as a share of its largest value; `None` if none was compared
     apart: float | None = None
-    seconds: float = 0.0
-    wrong: str = ""
+    seconds: float = 0.0  # what it took
+    wrong: str = ""  # where the two differ by more than float error, in one line; empty if they do not
 
     def __post_init__(self) -> None:
         """Refuse one that neither compared anything nor says why."""

@@ -37,19 +37,12 @@ _PRODUCT_EPS = 2.0**-7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramTraits:
-    """What one walk over a module finds.
+    """What one walk over a module finds."""
 
-    Attributes:
-        cost: Steps that the interpreter would take; infinite where a loop has no constant length.
-        unknown: What the interpreter does not know, by name; empty if it knows all of it.
-        eps: Distance from 1 to the next number, of the coarsest float anywhere in it; 0 without floats.
-        longest_sum: Numbers that go into the longest sum.
-    """
-
-    cost: float
-    unknown: str
-    eps: float
-    longest_sum: int
+    cost: float  # steps that the interpreter would take; infinite where a loop has no constant length
+    unknown: str  # what the interpreter does not know, by name; empty if it knows all of it
+    eps: float  # distance from 1 to the next number, of the coarsest float anywhere in it; 0 without floats
+    longest_sum: int  # numbers that go into the longest sum
 
 
 def read_traits(module: Any, platform: str) -> ProgramTraits:
@@ -75,22 +68,15 @@ def read_traits(module: Any, platform: str) -> ProgramTraits:
 
 @dataclass(slots=True)
 class _Walk:
-    """Adds up a module, each function once.
+    """Adds up a module, each function once."""
 
-    Attributes:
-        functions: All of them, by name.
-        known: The cost of those that were walked.
-        floats: Float types of all values.
-        reduced: Distances from 1 to the next number that ``reduce_precision`` leaves.
-        loose_products: Whether there is a product that may be rounded more than its type.
-    """
-
-    functions: Mapping[str, Any]
-    known: dict[str, float] = field(default_factory=dict)
+    functions: Mapping[str, Any]  # all of them, by name
+    known: dict[str, float] = field(default_factory=dict)  # the cost of those that were walked
     unknown: set[str] = field(default_factory=set)
-    floats: set[str] = field(default_factory=set)
+    floats: set[str] = field(default_factory=set)  # float types of all values
+    # distances from 1 to the next number that `reduce_precision` leaves
     reduced: list[float] = field(default_factory=list)
-    loose_products: bool = False
+    loose_products: bool = False  # whether there is a product that may be rounded more than its type
     longest_sum: int = 1
 
     def of_function(self, name: str) -> float:

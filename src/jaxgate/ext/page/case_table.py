@@ -74,21 +74,13 @@ _ENDS = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One case of one run.
+    """One case of one run."""
 
-    Attributes:
-        key: Its ``id`` on the page.
-        link: The link to that.
-        case: What the run says of it.
-        folder: The run's own, as a path from the page.
-        logdir: The same folder as the reader types it.
-    """
-
-    key: str
-    link: str
-    case: CaseRecord
-    folder: str
-    logdir: str
+    key: str  # its `id` on the page
+    link: str  # the link to that
+    case: CaseRecord  # what the run says of it
+    folder: str  # the run's own, as a path from the page
+    logdir: str  # the same folder as the reader types it
 
     @property
     def word(self) -> str:

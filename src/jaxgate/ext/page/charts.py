@@ -24,47 +24,30 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """A cell.
+    """A cell."""
 
-    Attributes:
-        text: What it shows.
-        order: What it is sorted by, where that is not its text.
-    """
-
-    text: str
-    order: float | None = None
+    text: str  # what it shows
+    order: float | None = None  # what it is sorted by, where that is not its text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table; the first cell of each row is the row's heading.
+    """A table; the first cell of each row is the row's heading."""
 
-    Attributes:
-        caption: What it is a table of: screen readers say it first.
-        shown: Whether the caption is seen, too.
-    """
-
-    caption: str
+    caption: str  # what it is a table of: screen readers say it first
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell | str]]
-    shown: bool = False
+    shown: bool = False  # whether the caption is seen, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart. A table beside it has the same numbers, for who cannot see it and where scripts are blocked.
+    """A chart. A table beside it has the same numbers, for who cannot see it and where scripts are blocked."""
 
-    Attributes:
-        key: Names it on its page, as in ``id``.
-        title: What it shows, as its heading.
-        spec: Its specification, with its data.
-        label: What it shows, in a sentence, for a screen reader.
-    """
-
-    key: str
-    title: str
-    spec: Spec
-    label: str
+    key: str  # names it on its page, as in `id`
+    title: str  # what it shows, as its heading
+    spec: Spec  # its specification, with its data
+    label: str  # what it shows, in a sentence, for a screen reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,21 +62,13 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of a page, with a heading that the page's navigation leads to.
+    """A part of a page, with a heading that the page's navigation leads to."""
 
-    Attributes:
-        key: Its fragment.
-        title: Its heading.
-        template: The file among the templates that shows it.
-        values: What that file is given, as ``it``.
-        charts: The charts that it has a place for.
-    """
-
-    key: str
-    title: str
-    template: str
-    values: Mapping[str, Any]
-    charts: Sequence[Chart] = field(default_factory=tuple)
+    key: str  # its fragment
+    title: str  # its heading
+    template: str  # the file among the templates that shows it
+    values: Mapping[str, Any]  # what that file is given, as `it`
+    charts: Sequence[Chart] = field(default_factory=tuple)  # the charts that it has a place for
 
 
 NOW, STORED, REFERENCE = "now", "baseline", "reference"

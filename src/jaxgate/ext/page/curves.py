@@ -42,30 +42,19 @@ _BRANCHES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """A curve over a number in the names.
+    """A curve over a number in the names."""
 
-    Attributes:
-        name: What its cases share, with ``N`` for the number: ``scan/rnn-forward-over-N-steps-scan-vs-loop``.
-        unit: What the number counts: ``steps``; ``bytes`` of sizes; empty if the name does not say.
-        members: The number and the name of each case, by the number.
-    """
-
-    name: str
-    unit: str
-    members: tuple[tuple[float, str], ...]
+    name: str  # what its cases share, with `N` for the number: `scan/rnn-forward-over-N-steps-scan-vs-loop`
+    unit: str  # what the number counts: `steps`; `bytes` of sizes; empty if the name does not say
+    members: tuple[tuple[float, str], ...]  # the number and the name of each case, by the number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variants:
-    """Cases that do one thing in several ways.
+    """Cases that do one thing in several ways."""
 
-    Attributes:
-        name: What they share, with ``…`` for the rest: ``pjit/pjit-mlp-train-step-…-vs-gathered``.
-        members: What is its own in each name, and the name, in the order given.
-    """
-
-    name: str
-    members: tuple[tuple[str, str], ...]
+    name: str  # what they share, with `…` for the rest: `pjit/pjit-mlp-train-step-…-vs-gathered`
+    members: tuple[tuple[str, str], ...]  # what is its own in each name, and the name, in the order given
 
 
 def find_series(names: Iterable[str]) -> tuple[Series, ...]:

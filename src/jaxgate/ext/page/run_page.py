@@ -103,19 +103,13 @@ _SCRIPT = "cases.js"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One run that a page shows.
+    """One run that a page shows."""
 
-    Attributes:
-        run: What it left.
-        name: What tells it from the others of the page, for example its hardware or its file; may be empty where it is alone.
-        folder: Where its bundles lie, as a path from the page; empty if that is the page's own folder.
-        logdir: The same folder as the reader types it, for a command.
-    """
-
-    run: RunRecord
+    run: RunRecord  # what it left
+    # what tells it from the others of the page, for example its hardware or its file; may be empty where it is alone
     name: str = ""
-    folder: str = ""
-    logdir: str = "perf-artifacts"
+    folder: str = ""  # where its bundles lie, as a path from the page; empty if that is the page's own folder
+    logdir: str = "perf-artifacts"  # the same folder as the reader types it, for a command
 
 
 def run_page(results: Sequence[Result], *, library: str) -> str:

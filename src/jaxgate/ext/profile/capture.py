@@ -29,19 +29,13 @@ CLOSED = "a profile that the code had left open was closed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a profile may cost: a red case must not take long.
+    """What a profile may cost: a red case must not take long."""
 
-    Attributes:
-        long_step_s: A step above it is profiled less often: the rows of five steps are as steady.
-        slow_step_s: A step above it is profiled as rarely as can be.
-        slowest_step_s: A step above it is not profiled.
-        largest_bytes: Of one side with the programs of its process, whoever compiled them: above it they are left out. Those
-            of the case are beside it as text.
-    """
-
-    long_step_s: float = 0.03
-    slow_step_s: float = 1.0
-    slowest_step_s: float = 5.0
+    long_step_s: float = 0.03  # a step above it is profiled less often: the rows of five steps are as steady
+    slow_step_s: float = 1.0  # a step above it is profiled as rarely as can be
+    slowest_step_s: float = 5.0  # a step above it is not profiled
+    # of one side with the programs of its process, whoever compiled them: above it they are left out. Those of the case
+    # are beside it as text.
     largest_bytes: int = 2_250_000
 
 

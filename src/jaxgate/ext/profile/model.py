@@ -13,51 +13,31 @@ Side = Literal["now", "baseline", "reference"]
 
 
 class Operation(NamedTuple):
-    """What to call an operation of a compiled program.
+    """What to call an operation of a compiled program."""
 
-    Attributes:
-        name: Its author's name for it, with scopes: ``attention/softmax/exp``.
-        line: ``file:line`` of the project; empty where none is known.
-        collective: Whether it moves data between devices.
-    """
-
-    name: str
-    line: str
-    collective: bool = False
+    name: str  # its author's name for it, with scopes: `attention/softmax/exp`
+    line: str  # `file:line` of the project; empty where none is known
+    collective: bool = False  # whether it moves data between devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """One operation while it ran.
+    """One operation while it ran."""
 
-    Attributes:
-        thread: Where it ran: operations of one thread lie within each other, those of two run side by side.
-        name: The operation, as the table names it.
-        begin_ns: On the profile's clock.
-        end_ns: Likewise.
-        device: The accelerator it ran on; ``None`` on a host, whose threads work for all of its devices.
-        collective: Whether it moves data between devices.
-    """
-
-    thread: int
-    name: str
-    begin_ns: float
-    end_ns: float
-    device: int | None = None
-    collective: bool = False
+    thread: int  # where it ran: operations of one thread lie within each other, those of two run side by side
+    name: str  # the operation, as the table names it
+    begin_ns: float  # on the profile's clock
+    end_ns: float  # likewise
+    device: int | None = None  # the accelerator it ran on; `None` on a host, whose threads work for all of its devices
+    collective: bool = False  # whether it moves data between devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Communication:
-    """Collectives of one device in one step.
+    """Collectives of one device in one step."""
 
-    Attributes:
-        total_ns: Time in which at least one was under way.
-        exposed_ns: The part of it in which the device computed nothing.
-    """
-
-    total_ns: float
-    exposed_ns: float
+    total_ns: float  # time in which at least one was under way
+    exposed_ns: float  # the part of it in which the device computed nothing
 
     @property
     def overlap(self) -> float | None:
@@ -67,55 +47,33 @@ class Communication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTimes:
-    """One step, its wall time divided among the operations that ran.
+    """One step, its wall time divided among the operations that ran."""
 
-    Attributes:
-        wall_ns: From the call until its result was there.
-        times_ns: Share of each operation, and of each gap between two; they add up to ``wall_ns``.
-        communication: Its collectives, where devices can be distinguished.
-    """
-
-    wall_ns: float
-    times_ns: Mapping[str, float]
-    communication: Communication | None = None
+    wall_ns: float  # from the call until its result was there
+    times_ns: Mapping[str, float]  # share of each operation, and of each gap between two; they add up to `wall_ns`
+    communication: Communication | None = None  # its collectives, where devices can be distinguished
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpTimes:
-    """A side's typical step.
+    """A side's typical step."""
 
-    Attributes:
-        wall_ns: Its mean wall time.
-        times_ns: Mean share of each operation and gap; they add up to ``wall_ns``.
-        floor_ns: Largest difference of one operation between two halves of these very steps: less means nothing.
-        steps: How many steps the means are of.
-        communication: Its collectives, where devices can be distinguished.
-    """
-
-    wall_ns: float
-    times_ns: Mapping[str, float]
-    floor_ns: float
-    steps: int
-    communication: Communication | None = None
+    wall_ns: float  # its mean wall time
+    times_ns: Mapping[str, float]  # mean share of each operation and gap; they add up to `wall_ns`
+    floor_ns: float  # largest difference of one operation between two halves of these very steps: less means nothing
+    steps: int  # how many steps the means are of
+    communication: Communication | None = None  # its collectives, where devices can be distinguished
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpRow:
-    """An operation on both sides.
+    """An operation on both sides."""
 
-    Attributes:
-        name: Its JAX name, with scopes: ``attention/softmax/exp``; or of a gap, what ran before it.
-        line: Line of the project that made it, where known.
-        now_ns: Its share of today's step.
-        other_ns: Its share of the other side's step.
-        gap: Whether it is time in which no operation ran.
-    """
-
-    name: str
-    line: str
-    now_ns: float
-    other_ns: float
-    gap: bool = False
+    name: str  # its JAX name, with scopes: `attention/softmax/exp`; or of a gap, what ran before it
+    line: str  # line of the project that made it, where known
+    now_ns: float  # its share of today's step
+    other_ns: float  # its share of the other side's step
+    gap: bool = False  # whether it is time in which no operation ran
 
     @property
     def more_ns(self) -> float:
@@ -125,31 +83,18 @@ class OpRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpTable:
-    """Two typical steps, row by row. All rows, and what was folded, add up to the steps.
+    """Two typical steps, row by row. All rows, and what was folded, add up to the steps."""
 
-    Attributes:
-        other: Whose the other side is; empty where only today's program was profiled.
-        now_ns: Today's step.
-        other_ns: The other's.
-        floor_ns: Differences below it mean nothing.
-        rows: Those that moved beyond the floor, the largest difference first.
-        folded: How many others there are.
-        folded_now_ns: What those take of today's step.
-        folded_other_ns: What they take of the other's.
-        communication: Collectives of today's step, where devices can be distinguished.
-        other_communication: Those of the other's.
-    """
-
-    other: Side | Literal[""]
-    now_ns: float
-    other_ns: float
-    floor_ns: float
-    rows: tuple[OpRow, ...]
-    folded: int
-    folded_now_ns: float
-    folded_other_ns: float
-    communication: Communication | None = None
-    other_communication: Communication | None = None
+    other: Side | Literal[""]  # whose the other side is; empty where only today's program was profiled
+    now_ns: float  # Today's step
+    other_ns: float  # the other's
+    floor_ns: float  # differences below it mean nothing
+    rows: tuple[OpRow, ...]  # those that moved beyond the floor, the largest difference first
+    folded: int  # how many others there are
+    folded_now_ns: float  # what those take of today's step
+    folded_other_ns: float  # what they take of the other's
+    communication: Communication | None = None  # collectives of today's step, where devices can be distinguished
+    other_communication: Communication | None = None  # those of the other's
 
     @property
     def more_ns(self) -> float:
@@ -184,22 +129,13 @@ GOOD_PART = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """What was captured of a case, for its report.
+    """What was captured of a case, for its report."""
 
-    Attributes:
-        folder: The bundle, relative to the project; empty if there is none.
-        table: The operations; ``None`` if no profile could be read.
-        rooflines: Of the other sides, where they were compiled for a target.
-        notes: What could not be captured, and why; what was closed.
-        sides: Which sides have a profile.
-        seconds: What profiling, reading and writing took.
-        incomplete: Whether something could not be written.
-    """
-
-    folder: str
-    table: OpTable | None = None
+    folder: str  # the bundle, relative to the project; empty if there is none
+    table: OpTable | None = None  # the operations; `None` if no profile could be read
+    # of the other sides, where they were compiled for a target
     rooflines: Mapping[Side, Roofline] = field(default_factory=dict)
-    notes: tuple[str, ...] = field(default=())
-    sides: tuple[Side, ...] = ()
-    seconds: float = 0.0
-    incomplete: bool = False
+    notes: tuple[str, ...] = field(default=())  # what could not be captured, and why; what was closed
+    sides: tuple[Side, ...] = ()  # which sides have a profile
+    seconds: float = 0.0  # what profiling, reading and writing took
+    incomplete: bool = False  # whether something could not be written

@@ -29,27 +29,17 @@ from jaxgate.observe.trace.lowering import Lowered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiled:
-    """A program that can be stepped.
+    """A program that can be stepped."""
 
-    Attributes:
-        side: Whose it is.
-        fresh: Makes arguments that a step may consume.
-        step: Calls it once and waits; gives the result.
-        following: The arguments of the next step, from the last ones and the result.
-        forget: Makes it compile again at its next call; ``None`` where that is not asked for.
-        executable: What was compiled; ``None`` for plain Python around programs.
-        stablehlo: Its program as text; empty if there is none.
-        jaxpr: What JAX traced, as text; empty where that is not known.
-    """
-
-    side: Side
-    fresh: Callable[[], Any]
-    step: Callable[[Any], Any]
-    following: Callable[[Any, Any], Any]
+    side: Side  # whose it is
+    fresh: Callable[[], Any]  # makes arguments that a step may consume
+    step: Callable[[Any], Any]  # calls it once and waits; gives the result
+    following: Callable[[Any, Any], Any]  # the arguments of the next step, from the last ones and the result
+    # makes it compile again at its next call; `None` where that is not asked for
     forget: Callable[[], None] | None = None
-    executable: jax.stages.Compiled | None = None
-    stablehlo: str = ""
-    jaxpr: str = ""
+    executable: jax.stages.Compiled | None = None  # what was compiled; `None` for plain Python around programs
+    stablehlo: str = ""  # its program as text; empty if there is none
+    jaxpr: str = ""  # what JAX traced, as text; empty where that is not known
 
 
 def today(observed: Observation, *, cold: bool) -> Profiled:

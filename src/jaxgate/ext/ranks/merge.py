@@ -19,23 +19,14 @@ from jaxgate.model.verdict import Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankMeasurement(Measured):
-    """One rank's part in the measurement of a case.
+    """One rank's part in the measurement of a case."""
 
-    Attributes:
-        name: The rank, for people.
-        avals: dtype and shape of each argument and result.
-        retraces: Who traced or compiled again there.
-        lost: Donated arrays that were not reused there.
-        unknown: Facts that could not be had there, with the reason.
-        processes: How many processes the devices belong to.
-    """
-
-    name: str
-    avals: tuple[str, ...]
-    retraces: tuple[str, ...]
-    lost: tuple[str, ...]
-    unknown: Mapping[str, str]
-    processes: int
+    name: str  # the rank, for people
+    avals: tuple[str, ...]  # dtype and shape of each argument and result
+    retraces: tuple[str, ...]  # who traced or compiled again there
+    lost: tuple[str, ...]  # donated arrays that were not reused there
+    unknown: Mapping[str, str]  # facts that could not be had there, with the reason
+    processes: int  # how many processes the devices belong to
 
     @classmethod
     def of(cls, measurement: Measurement, name: str) -> RankMeasurement:

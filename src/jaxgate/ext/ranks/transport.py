@@ -33,19 +33,12 @@ class WireError(Exception):
 
 @dataclass(slots=True)
 class Connection:
-    """One connection.
+    """One connection."""
 
-    Attributes:
-        socket: Connected.
-        rank: Who is at the other end.
-        name: The same for people: ``rank 1 (host, pid 7)``.
-        open: Whether the other end is still there.
-    """
-
-    socket: socket.socket
-    rank: int
-    name: str
-    open: bool = True
+    socket: socket.socket  # connected
+    rank: int  # who is at the other end
+    name: str  # the same for people: `rank 1 (host, pid 7)`
+    open: bool = True  # whether the other end is still there
     _read: bytes = b""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

@@ -33,17 +33,14 @@ class NoAnswerError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedProgram:
-    """A program as the server takes it.
-
-    Attributes:
-        quick: Whether to spend little on machine code: no fact and no result speaks of it, and it halves the time.
-    """
+    """A program as the server takes it."""
 
     payload: bytes
     inputs: tuple[ArrayOf, ...]
     outputs: tuple[ArrayOf, ...]
     donated: tuple[int, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
+    # whether to spend little on machine code: no fact and no result speaks of it, and it halves the time
     quick: bool = True
 
     def packed(self) -> dict[str, Any]:

@@ -15,34 +15,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move(Generic[T]):
-    """One way to make something smaller.
+    """One way to make something smaller."""
 
-    Attributes:
-        name: What it does, for people.
-        parts: What it could take away, by names that stay the same while other parts go.
-        without: The thing without some parts; ``None`` where that is none.
-        one_by_one: Whether only one part may be taken at a time, in the order of ``parts``: the first that works counts.
-    """
-
-    name: str
-    parts: Callable[[T], Sequence[str]]
-    without: Callable[[T, Sequence[str]], T | None]
+    name: str  # what it does, for people
+    parts: Callable[[T], Sequence[str]]  # what it could take away, by names that stay the same while other parts go
+    without: Callable[[T, Sequence[str]], T | None]  # the thing without some parts; `None` where that is none
+    # whether only one part may be taken at a time, in the order of `parts`: the first that works counts
     one_by_one: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step(Generic[T]):
-    """A smaller thing that was found, and is sure to show it.
+    """A smaller thing that was found, and is sure to show it."""
 
-    Attributes:
-        found: The thing.
-        move: What made it smaller.
-        tries: How many were asked for so far, in all.
-    """
-
-    found: T
-    move: str
-    tries: int
+    found: T  # the thing
+    move: str  # what made it smaller
+    tries: int  # how many were asked for so far, in all
 
 
 class Reduction(Generic[T]):

@@ -33,16 +33,11 @@ Programs = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """How programs are given to servers: the first to the first, the last to the last, which may be the same one.
+    """How programs are given to servers: the first to the first, the last to the last, which may be the same one."""
 
-    Attributes:
-        servers: Of the baseline's side and of today's.
-        options: Compiler options of each.
-        donated: Seats of the inputs that each may reuse.
-    """
-
-    servers: tuple[CompileServer, CompileServer]
-    options: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+    servers: tuple[CompileServer, CompileServer]  # of the baseline's side and of today's
+    options: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})  # compiler options of each
+    # seats of the inputs that each may reuse
     donated: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
 
     def program(self, programs: Programs, side: int) -> ServedProgram:
@@ -67,17 +62,11 @@ class Served:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactOracle:
-    """A fact of today's side is worse.
+    """A fact of today's side is worse."""
 
-    Attributes:
-        served: Who compiles.
-        fact: Its name.
-        least: How much worse it must be: above 1.
-    """
-
-    served: Served
-    fact: str
-    least: float
+    served: Served  # who compiles
+    fact: str  # its name
+    least: float  # how much worse it must be: above 1
 
     def __call__(self, programs: Programs) -> bool:
         """Whether it is."""
@@ -99,12 +88,9 @@ class ResultOracle:
 
     What float error explains comes from the program's own types and sums, and from inputs that are off by one rounding:
     a sum near zero does not pass for a wrong one.
-
-    Attributes:
-        served: Who compiles; the baseline's side is the right one.
     """
 
-    served: Served
+    served: Served  # who compiles; the baseline's side is the right one
 
     def __call__(self, programs: Programs) -> bool:
         """Whether it does."""
@@ -135,17 +121,11 @@ class ResultOracle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeOracle:
-    """A call of today's program takes longer than the baseline's, by most of what it did.
+    """A call of today's program takes longer than the baseline's, by most of what it did."""
 
-    Attributes:
-        served: Who compiles; one process, as two are two noises.
-        ratio: How much longer it took: above 1.
-        alone: Waits until nobody else works on this machine.
-    """
-
-    served: Served
-    ratio: float
-    alone: Callable[[], None]
+    served: Served  # who compiles; one process, as two are two noises
+    ratio: float  # how much longer it took: above 1
+    alone: Callable[[], None]  # waits until nobody else works on this machine
 
     def __call__(self, programs: Programs) -> bool:
         """Whether it does, in the middle round; and in three of four rounds it is slower at all."""

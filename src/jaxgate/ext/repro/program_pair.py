@@ -24,17 +24,11 @@ LIST = "all cases: jaxgate baselines --cases"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramPair:
-    """Two programs of one case, which can be compiled again.
+    """Two programs of one case, which can be compiled again."""
 
-    Attributes:
-        case: Its name.
-        baseline: What was accepted, its program as well.
-        now: What was recorded a moment ago.
-    """
-
-    case: str
-    baseline: tuple[Baseline, StoredProgram]
-    now: tuple[Baseline, StoredProgram]
+    case: str  # its name
+    baseline: tuple[Baseline, StoredProgram]  # what was accepted, its program as well
+    now: tuple[Baseline, StoredProgram]  # what was recorded a moment ago
 
 
 def find_pair(

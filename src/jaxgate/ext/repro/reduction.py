@@ -30,12 +30,9 @@ COARSE = 8
 
 @dataclass(slots=True)
 class Shrinking:
-    """Ways to make programs smaller. Both sides change alike: what one loses the other one loses, too.
+    """Ways to make programs smaller. Both sides change alike: what one loses the other one loses, too."""
 
-    Attributes:
-        seats: The seat that each value gets where it becomes an input: no two share one.
-    """
-
+    # the seat that each value gets where it becomes an input: no two share one
     seats: dict[str, int] = field(default_factory=dict)
 
     def moves(self) -> list[Move[Programs]]:

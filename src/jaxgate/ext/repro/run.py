@@ -128,29 +128,17 @@ _WRITTEN, _CANNOT, _FAILS = 0, 1, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the command was asked for.
+    """What the command was asked for."""
 
-    Attributes:
-        case: ``family/sentence``.
-        output: The file; ``None`` for one named after the case, here.
-        issue: Print the text of a bug report around the file instead of what it prints alone.
-        folder: Where the baselines are; ``None`` for what pytest would take.
-        reduce: Write the smallest part that still shows it.
-        budget_s: Seconds for that.
-        python: Interpreter of another environment, which is the baseline's side then.
-        about: What shall be shown; empty for whatever is worst.
-        least: How much worse a fact must stay; ``None`` for a power of what it is.
-    """
-
-    case: str
-    output: Path | None
-    issue: bool
-    folder: str | None
-    reduce: bool
-    budget_s: float
-    python: Path | None
-    about: str
-    least: float | None = None
+    case: str  # `family/sentence`
+    output: Path | None  # the file; `None` for one named after the case, here
+    issue: bool  # print the text of a bug report around the file instead of what it prints alone
+    folder: str | None  # where the baselines are; `None` for what pytest would take
+    reduce: bool  # write the smallest part that still shows it
+    budget_s: float  # seconds for that
+    python: Path | None  # interpreter of another environment, which is the baseline's side then
+    about: str  # what shall be shown; empty for whatever is worst
+    least: float | None = None  # how much worse a fact must stay; `None` for a power of what it is
 
     @property
     def alone(self) -> bool:

@@ -25,14 +25,10 @@ class TargetExecutable:
     """A program compiled for a target. It has what is read of a ``jax.stages.Compiled``, and cannot be called.
 
     Its shardings are on the devices of this process that stand for those of the target.
-
-    Attributes:
-        found: What ``Topology.compile`` answered.
-        devices: Devices of this process, in the order of the program's mesh.
     """
 
-    found: Mapping[str, Any]
-    devices: Sequence[jax.Device]
+    found: Mapping[str, Any]  # what `Topology.compile` answered
+    devices: Sequence[jax.Device]  # devices of this process, in the order of the program's mesh
 
     def memory_analysis(self) -> Any:
         """Bytes by name, as JAX gives them."""
@@ -124,17 +120,11 @@ def reused_arguments(text: str, kept: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a function's program lies.
+    """Where a function's program lies."""
 
-    Attributes:
-        devices: Devices of this process, in the order of its mesh.
-        positions: Their positions among all.
-        kinds: The kind of memory of each argument; ``None`` for the usual one.
-    """
-
-    devices: tuple[jax.Device, ...]
-    positions: list[int]
-    kinds: list[str | None]
+    devices: tuple[jax.Device, ...]  # devices of this process, in the order of its mesh
+    positions: list[int]  # their positions among all
+    kinds: list[str | None]  # the kind of memory of each argument; `None` for the usual one
 
 
 def placement(lowered: Lowered) -> Placement:

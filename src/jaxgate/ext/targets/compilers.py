@@ -17,17 +17,11 @@ from jaxgate.observe.trace.lowering import Lowered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetCompilers:
-    """The compiler of a platform that may not be there.
+    """The compiler of a platform that may not be there."""
 
-    Attributes:
-        extra: What installs it: ``pip install 'jaxgate[...]'``.
-        packages: Distributions that decide what it compiles, as far as they are installed.
-        variables: What it must find set before JAX is imported.
-    """
-
-    extra: str
-    packages: tuple[str, ...]
-    variables: Mapping[str, str]
+    extra: str  # what installs it: `pip install 'jaxgate[...]'`
+    packages: tuple[str, ...]  # distributions that decide what it compiles, as far as they are installed
+    variables: Mapping[str, str]  # what it must find set before JAX is imported
 
 
 COMPILERS: Mapping[str, TargetCompilers] = MappingProxyType(

@@ -19,31 +19,18 @@ from jaxgate.model.machine import HardwareKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """A kind of GPU.
+    """A kind of GPU."""
 
-    Attributes:
-        kind: As JAX names the device.
-        capability: Its compute capability.
-        multiprocessors: Streaming multiprocessors that programs have.
-        cores: Units for float32 in each of them.
-        clock_ghz: The boost clock: the data sheet's float32 rate over two operations of each core.
-        l2_bytes: Level 2 cache.
-        memory_bytes: Device memory. What a device reports is a few per cent more or less.
-        bandwidth: Of its memory, in bytes per second.
-        shared_bytes: Shared memory of a multiprocessor.
-        block_shared_bytes: The most of it that one block may ask for.
-    """
-
-    kind: str
-    capability: tuple[int, int]
-    multiprocessors: int
-    cores: int
-    clock_ghz: float
-    l2_bytes: int
-    memory_bytes: int
-    bandwidth: int
-    shared_bytes: int
-    block_shared_bytes: int
+    kind: str  # as JAX names the device
+    capability: tuple[int, int]  # its compute capability
+    multiprocessors: int  # streaming multiprocessors that programs have
+    cores: int  # units for float32 in each of them
+    clock_ghz: float  # the boost clock: the data sheet's float32 rate over two operations of each core
+    l2_bytes: int  # level 2 cache
+    memory_bytes: int  # device memory. What a device reports is a few per cent more or less.
+    bandwidth: int  # of its memory, in bytes per second
+    shared_bytes: int  # shared memory of a multiprocessor
+    block_shared_bytes: int  # the most of it that one block may ask for
 
 
 _KB, _MB = 2**10, 2**20
@@ -112,23 +99,14 @@ GPUS: Mapping[str, Gpu] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """A kind of chip, as its compiler knows it.
+    """A kind of chip, as its compiler knows it."""
 
-    Attributes:
-        platform: JAX's name of its platform.
-        compiler: The compiler's name of it.
-        axes: How many numbers may say how its chips are laid out.
-        devices: Devices that JAX sees of one chip.
-        memory_bytes: What its compiler lets a program have of the memory of one device.
-        options: Further options of a topology.
-    """
-
-    platform: str
-    compiler: str
-    axes: tuple[int, ...]
-    memory_bytes: int
-    devices: int = 1
-    options: tuple[tuple[str, str], ...] = ()
+    platform: str  # JAX's name of its platform
+    compiler: str  # the compiler's name of it
+    axes: tuple[int, ...]  # how many numbers may say how its chips are laid out
+    memory_bytes: int  # what its compiler lets a program have of the memory of one device
+    devices: int = 1  # devices that JAX sees of one chip
+    options: tuple[tuple[str, str], ...] = ()  # further options of a topology
 
 
 def _granted(gib: float) -> int:
@@ -170,15 +148,10 @@ _LOWERING = MappingProxyType({"gpu": "cuda"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Hardware to compile for.
+    """Hardware to compile for."""
 
-    Attributes:
-        chip: The kind of chip, one of ``CHIPS``.
-        topology: How many there are along each axis: ``2x4``; of GPUs in one machine ``8``, in two machines ``2x8``.
-    """
-
-    chip: str
-    topology: str
+    chip: str  # the kind of chip, one of `CHIPS`
+    topology: str  # how many there are along each axis: `2x4`; of GPUs in one machine `8`, in two machines `2x8`
 
     @classmethod
     def parse(cls, text: str) -> Target:

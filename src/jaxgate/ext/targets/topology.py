@@ -25,15 +25,10 @@ class NoTargetError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Devices that are not there.
+    """Devices that are not there."""
 
-    Attributes:
-        target: Which they are.
-        devices: For their compiler, in JAX's order.
-    """
-
-    target: Target
-    devices: Sequence[Any]
+    target: Target  # which they are
+    devices: Sequence[Any]  # for their compiler, in JAX's order
 
     @property
     def version(self) -> str:

@@ -37,23 +37,14 @@ POWER = 1.2816
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLimit:
-    """What the sessions of a case allow.
+    """What the sessions of a case allow."""
 
-    Attributes:
-        sessions: How many there are.
-        days: On how many days.
-        location: Mean of the log medians, in log nanoseconds; NaN without sessions.
-        spread: Standard deviation of the log medians, not below its floor; infinite below two sessions.
-        noise: Distance from location to prediction limit, as a log ratio.
-        limit: The same, not below the margin.
-    """
-
-    sessions: int
-    days: int
-    location: float
-    spread: float
-    noise: float
-    limit: float
+    sessions: int  # how many there are
+    days: int  # on how many days
+    location: float  # mean of the log medians, in log nanoseconds; NaN without sessions
+    spread: float  # standard deviation of the log medians, not below its floor; infinite below two sessions
+    noise: float  # distance from location to prediction limit, as a log ratio
+    limit: float  # the same, not below the margin
 
     @property
     def why_not(self) -> str:

@@ -17,27 +17,17 @@ TIMES_SCHEMA = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedSession:
-    """What one fresh process measured of a case.
-
-    Attributes:
-        provenance: The checkout and the day.
-        run_ns: Median time of one call.
-        contract: What the time of a call means.
-        fingerprints: Those of the accepted baseline that it was recorded for; its own program was the same.
-        environment: Where it ran.
-        machine: What the look at the machine saw, for people.
-        objections: What spoke against recording on it; empty on a quiet machine.
-    """
+    """What one fresh process measured of a case."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    provenance: Provenance
-    run_ns: float
-    contract: Contract
-    fingerprints: Fingerprints
-    environment: Mapping[str, str]
-    machine: str
-    objections: tuple[str, ...]
+    provenance: Provenance  # the checkout and the day
+    run_ns: float  # median time of one call
+    contract: Contract  # what the time of a call means
+    fingerprints: Fingerprints  # those of the accepted baseline that it was recorded for; its own program was the same
+    environment: Mapping[str, str]  # where it ran
+    machine: str  # what the look at the machine saw, for people
+    objections: tuple[str, ...]  # what spoke against recording on it; empty on a quiet machine
 
     def __post_init__(self) -> None:
         """Refuse what is no time: its logarithm decides."""

@@ -71,31 +71,19 @@ def _unregistered(slug: str) -> str:
 
 @dataclass(slots=True)
 class TimeRecording:
-    """One recording: what was looked at, and what came of each case.
+    """One recording: what was looked at, and what came of each case."""
 
-    Attributes:
-        settings: What the user asked for.
-        project: Root folder of the tests.
-        chosen: Which tests.
-        looks: What each look at the machine saw, in order.
-        failed: What failed in the sessions, by test.
-        kept: The times of each case, after the last session that was stored.
-        refused: Why a case was not stored.
-        sessions: How many were recorded.
-        look: Looks whether the machine is quiet.
-        record: Records the tests in another process.
-    """
-
-    settings: Settings
-    project: Path
-    chosen: Selection
-    looks: list[MachineState] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
+    settings: Settings  # what the user asked for
+    project: Path  # root folder of the tests
+    chosen: Selection  # which tests
+    looks: list[MachineState] = field(default_factory=list)  # what each look at the machine saw, in order
+    failed: dict[str, str] = field(default_factory=dict)  # what failed in the sessions, by test
+    # the times of each case, after the last session that was stored
     kept: dict[tuple[str, str], tuple[StoredTimes, Baseline]] = field(default_factory=dict)
-    refused: dict[tuple[str, str], str] = field(default_factory=dict)
-    sessions: int = 0
-    look: Callable[..., MachineState] = look
-    record: RecordSelection = record_selection
+    refused: dict[tuple[str, str], str] = field(default_factory=dict)  # why a case was not stored
+    sessions: int = 0  # how many were recorded
+    look: Callable[..., MachineState] = look  # looks whether the machine is quiet
+    record: RecordSelection = record_selection  # records the tests in another process
 
     def run(self, hardware: HardwareKey, progress: Callable[[str], None]) -> None:
         """Record the sessions, each of them looked at.

@@ -20,19 +20,12 @@ class RecordingOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingRow:
-    """One case of a recording.
+    """One case of a recording."""
 
-    Attributes:
-        outcome: What came of it.
-        case: ``family/sentence``; a test where the case is unknown.
-        run_ns: Median time of a call in the last session.
-        text: What it means now, or why it was refused.
-    """
-
-    outcome: RecordingOutcome
-    case: str
-    run_ns: float | None
-    text: str
+    outcome: RecordingOutcome  # what came of it
+    case: str  # `family/sentence`; a test where the case is unknown
+    run_ns: float | None  # median time of a call in the last session
+    text: str  # what it means now, or why it was refused
 
 
 def recording_table(rows: Sequence[RecordingRow]) -> list[tuple[RecordingOutcome, str, str]]:

@@ -24,23 +24,14 @@ _SETTING = re.compile(r"((?:jax|xla)_[a-z0-9_]+|[A-Z_][A-Z0-9_]*)=(?!=)(.*)", re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentSpec:
-    """What the user asked of the other environment.
+    """What the user asked of the other environment."""
 
-    Attributes:
-        python: Its interpreter, if one was named.
-        requirements: What to install.
-        base: The interpreter that makes an environment for them; ``None`` for this one.
-        variables: Environment variables to set.
-        flags: XLA options to add to ``XLA_FLAGS``.
-        settings: Names of JAX settings among the variables.
-    """
-
-    python: Path | None = None
-    requirements: tuple[str, ...] = ()
-    base: Path | None = None
-    variables: Mapping[str, str] = field(default_factory=dict)
-    flags: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
+    python: Path | None = None  # its interpreter, if one was named
+    requirements: tuple[str, ...] = ()  # what to install
+    base: Path | None = None  # the interpreter that makes an environment for them; `None` for this one
+    variables: Mapping[str, str] = field(default_factory=dict)  # environment variables to set
+    flags: tuple[str, ...] = ()  # XLA options to add to `XLA_FLAGS`
+    settings: tuple[str, ...] = ()  # names of JAX settings among the variables
 
 
 def parse_environment(items: Sequence[str], folder: Path, *, may_make: bool = False) -> EnvironmentSpec:

@@ -32,21 +32,13 @@ LAUNCH = {"JAX_ENABLE_COMPILATION_CACHE": "false", AS_MEASURED: "1"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What launches of both environments recorded.
+    """What launches of both environments recorded."""
 
-    Attributes:
-        other: The other environment, as the user named it.
-        here: Folder of each launch of this environment, in the order taken.
-        there: The same of the other.
-        failed: What failed, by test: ``here`` or ``there`` and the reason.
-        seed: What the order was drawn from.
-    """
-
-    other: str
-    here: tuple[Path, ...]
-    there: tuple[Path, ...]
-    failed: Mapping[str, str]
-    seed: int
+    other: str  # the other environment, as the user named it
+    here: tuple[Path, ...]  # folder of each launch of this environment, in the order taken
+    there: tuple[Path, ...]  # the same of the other
+    failed: Mapping[str, str]  # what failed, by test: `here` or `there` and the reason
+    seed: int  # what the order was drawn from
 
     def judge(self, case: Case, claims: Sequence[Claim], now: Measurement, *, test: str) -> Verdict:
         """Judge a case by what the launches recorded of it."""

@@ -40,19 +40,12 @@ _CALLS = {Section.COMPILES_SLOWER: Section.RUNS_SLOWER, Section.COMPILES_FASTER:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Both:
-    """One case as both sides recorded it.
+    """One case as both sides recorded it."""
 
-    Attributes:
-        here: What this environment recorded.
-        there: What the other one did.
-        note_here: What this one noted of it.
-        note_there: Likewise.
-    """
-
-    here: Baseline
-    there: Baseline
-    note_here: CaseNote
-    note_there: CaseNote
+    here: Baseline  # what this environment recorded
+    there: Baseline  # what the other one did
+    note_here: CaseNote  # what this one noted of it
+    note_there: CaseNote  # likewise
 
     @property
     def now(self) -> Measurement:

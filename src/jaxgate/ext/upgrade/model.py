@@ -14,100 +14,62 @@ from jaxgate.model.workload import Tolerance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warned:
-    """A warning that Python gave while a test was collected or ran.
+    """A warning that Python gave while a test was collected or ran."""
 
-    Attributes:
-        category: Its class: ``DeprecationWarning``.
-        text: What it says, on one line.
-        line: The project's line that led to it, ``file:line``; empty where none did.
-    """
-
-    category: str
-    text: str
-    line: str
+    category: str  # its class: `DeprecationWarning`
+    text: str  # what it says, on one line
+    line: str  # the project's line that led to it, `file:line`; empty where none did
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestNote:
-    """What became of one test, or of one file that was collected, on one side.
-
-    Attributes:
-        test: Its node id; of a file its path.
-        outcome: How it ended.
-        why: Why it did not pass, on one line.
-        line: The project's line where that happened, ``file:line``; empty where it is not known.
-        warnings: What Python warned of meanwhile.
-    """
+    """What became of one test, or of one file that was collected, on one side."""
 
     __test__ = False  # no test of pytest's
 
-    test: str
-    outcome: Literal["passed", "failed", "skipped"]
-    why: str = ""
-    line: str = ""
-    warnings: tuple[Warned, ...] = ()
+    test: str  # its node id; of a file its path
+    outcome: Literal["passed", "failed", "skipped"]  # how it ended
+    why: str = ""  # why it did not pass, on one line
+    line: str = ""  # the project's line where that happened, `file:line`; empty where it is not known
+    warnings: tuple[Warned, ...] = ()  # what Python warned of meanwhile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimNote:
-    """A claim of a case, judged on one side.
+    """A claim of a case, judged on one side."""
 
-    Attributes:
-        name: Its formula.
-        status: The outcome.
-        text: For people: the numbers.
-    """
-
-    name: str
-    status: Status
-    text: str
+    name: str  # its formula
+    status: Status  # the outcome
+    text: str  # for people: the numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseNote:
-    """What is known of a case on one side, and stands in no baseline.
+    """What is known of a case on one side, and stands in no baseline."""
 
-    Attributes:
-        case: ``family/sentence``.
-        test: The node id of its test.
-        claims: Its claims.
-        tolerances: Facts that may move by another amount than the policy says.
-        unknown: Facts that could not be had, each with the reason.
-    """
-
-    case: str
-    test: str
-    claims: tuple[ClaimNote, ...] = ()
-    tolerances: tuple[Tolerance, ...] = ()
-    unknown: Mapping[str, str] = field(default_factory=dict)
+    case: str  # `family/sentence`
+    test: str  # the node id of its test
+    claims: tuple[ClaimNote, ...] = ()  # its claims
+    tolerances: tuple[Tolerance, ...] = ()  # facts that may move by another amount than the policy says
+    unknown: Mapping[str, str] = field(default_factory=dict)  # facts that could not be had, each with the reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideNotes:
-    """What a process that recorded a side noted.
+    """What a process that recorded a side noted."""
 
-    Attributes:
-        begun: Tests that it began, in order.
-        tests: What became of them, and of files that could not be collected, by node id.
-        cases: What it noted of cases, by name.
-    """
-
-    begun: tuple[str, ...] = ()
+    begun: tuple[str, ...] = ()  # tests that it began, in order
+    # what became of them, and of files that could not be collected, by node id
     tests: Mapping[str, TestNote] = field(default_factory=dict)
-    cases: Mapping[str, CaseNote] = field(default_factory=dict)
+    cases: Mapping[str, CaseNote] = field(default_factory=dict)  # what it noted of cases, by name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideRecord:
-    """All that one side recorded of the suite.
+    """All that one side recorded of the suite."""
 
-    Attributes:
-        baselines: What it recorded, by case.
-        notes: What it noted.
-    """
-
-    baselines: Mapping[str, Baseline]
-    notes: SideNotes
+    baselines: Mapping[str, Baseline]  # what it recorded, by case
+    notes: SideNotes  # what it noted
 
 
 class Section(IntEnum):
@@ -143,27 +105,16 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One thing that differs for one case.
+    """One thing that differs for one case."""
 
-    Attributes:
-        case: The case; where a file cannot be imported, or warns, the file.
-        section: What kind of difference it is.
-        what: The quantity, or the error or warning, which several cases may share.
-        here: The number in this environment, if it is one.
-        there: The number in the other environment.
-        line: The project's line that it is about, ``file:line``.
-        detail: What else there is to say: a cause, the launches.
-        decision: What launches said of the time.
-    """
-
-    case: str
-    section: Section
-    what: str
-    here: float | None = None
-    there: float | None = None
-    line: str = ""
-    detail: str = ""
-    decision: Decision | None = None
+    case: str  # the case; where a file cannot be imported, or warns, the file
+    section: Section  # what kind of difference it is
+    what: str  # the quantity, or the error or warning, which several cases may share
+    here: float | None = None  # the number in this environment, if it is one
+    there: float | None = None  # the number in the other environment
+    line: str = ""  # the project's line that it is about, `file:line`
+    detail: str = ""  # what else there is to say: a cause, the launches
+    decision: Decision | None = None  # what launches said of the time
 
     @property
     def ratio(self) -> float | None:
@@ -173,17 +124,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Changes that several cases share.
+    """Changes that several cases share."""
 
-    Attributes:
-        section: What kind they are.
-        what: The quantity, or the error or warning.
-        changes: One for each case, the greatest first.
-    """
-
-    section: Section
-    what: str
-    changes: tuple[Change, ...]
+    section: Section  # what kind they are
+    what: str  # the quantity, or the error or warning
+    changes: tuple[Change, ...]  # one for each case, the greatest first
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -207,47 +152,29 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimedCases:
-    """What launches could say.
+    """What launches could say."""
 
-    Attributes:
-        asked: Cases of which a call may spend something else, so that launches are wanted.
-        timed: Cases that were timed, those with a phase that looked longer among them.
-        untimed: Cases whose programs differ, and that no clock judges, as for virtual devices.
-        launches: The most of each side.
-        could_hide: Cases, neither slower nor faster, of which a slow-down of a tenth could be hidden by the differences
-            between launches.
-        lost: Cases of which a launch failed: they are among what cannot be compared.
-        claims: Claims on time, which are judged in neither environment.
-    """
-
-    asked: int = 0
-    timed: int = 0
-    untimed: int = 0
-    launches: int = 0
+    asked: int = 0  # cases of which a call may spend something else, so that launches are wanted
+    timed: int = 0  # cases that were timed, those with a phase that looked longer among them
+    untimed: int = 0  # cases whose programs differ, and that no clock judges, as for virtual devices
+    launches: int = 0  # the most of each side
+    # cases, neither slower nor faster, of which a slow-down of a tenth could be hidden by the differences between
+    # launches
     could_hide: int = 0
-    lost: int = 0
-    claims: int = 0
+    lost: int = 0  # cases of which a launch failed: they are among what cannot be compared
+    claims: int = 0  # claims on time, which are judged in neither environment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeReport:
-    """The answer, and all that it rests on.
+    """The answer, and all that it rests on."""
 
-    Attributes:
-        other: The other environment, as the user named it.
-        differences: What differs between the environments, one a line.
-        compared: The cases whose facts were compared.
-        same: Those of them of which nothing differs beyond what may move.
-        groups: All differences.
-        times: What launches could say.
-    """
-
-    other: str
-    differences: tuple[str, ...]
-    compared: tuple[str, ...]
-    same: tuple[str, ...]
-    groups: tuple[Group, ...]
-    times: TimedCases
+    other: str  # the other environment, as the user named it
+    differences: tuple[str, ...]  # what differs between the environments, one a line
+    compared: tuple[str, ...]  # the cases whose facts were compared
+    same: tuple[str, ...]  # those of them of which nothing differs beyond what may move
+    groups: tuple[Group, ...]  # all differences
+    times: TimedCases  # what launches could say
 
     @property
     def cases(self) -> frozenset[str]:

@@ -43,17 +43,11 @@ _SIDES: tuple[Name, Name] = ("here", "there")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeRecord:
-    """All that was recorded.
+    """All that was recorded."""
 
-    Attributes:
-        here: What this environment recorded.
-        there: What the other one did.
-        launches: Those of the cases that were timed, the other environment's as ``here``.
-    """
-
-    here: SideRecord
-    there: SideRecord
-    launches: Mapping[str, Launches]
+    here: SideRecord  # what this environment recorded
+    there: SideRecord  # what the other one did
+    launches: Mapping[str, Launches]  # those of the cases that were timed, the other environment's as `here`
 
 
 def record_upgrade(

@@ -419,17 +419,11 @@ _BITS = re.compile(r"float(\d+)|complex(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class WiderProduct:
-    """A product of the same shapes as before, of a wider type.
+    """A product of the same shapes as before, of a wider type."""
 
-    Attributes:
-        before: Its label then.
-        now: Its label now.
-        count: How many there are.
-    """
-
-    before: str
-    now: str
-    count: int
+    before: str  # its label then
+    now: str  # its label now
+    count: int  # how many there are
 
 
 def wider_products(now: Mapping[str, int], before: Mapping[str, int]) -> list[WiderProduct]:

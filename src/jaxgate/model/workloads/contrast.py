@@ -18,51 +18,34 @@ Framework = Literal["jax", "torch"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """A training step of one framework, with a state of its own and one batch.
+    """A training step of one framework, with a state of its own and one batch."""
 
-    Attributes:
-        framework: Whose step it is.
-        state: Of JAX the trees that the step carries on, the parameters first, as NumPy arrays. Of PyTorch the module and
-            its optimiser, which the step changes in place.
-        inputs: The inputs of the batch [batch, ...], as the framework's step takes them.
-        labels: The labels of the batch, likewise.
-        step: Of JAX a jitted function: ``step(*state, inputs, labels)`` gives the next state and, last, the loss. Of PyTorch
-            ``step(inputs, labels)`` gives the loss.
-        logits: Of JAX ``logits(parameters, inputs)``, of PyTorch ``logits(inputs)``: what the loss is of.
-        loss: The loss of logits and labels, a scalar.
-        load: Makes a batch on the host, as the input pipeline does.
-        compiled: Of PyTorch whether the step is compiled; one that is not then is an error.
-        weights: From the parameters of JAX, or the module of PyTorch, to NumPy arrays under names and in layouts that all
-            sides share.
-    """
-
-    framework: Framework
+    framework: Framework  # whose step it is
+    # of JAX the trees that the step carries on, the parameters first, as NumPy arrays. Of PyTorch the module and its
+    # optimiser, which the step changes in place.
     state: tuple[Any, ...]
-    inputs: Any
-    labels: Any
+    inputs: Any  # the inputs of the batch [batch, ...], as the framework's step takes them
+    labels: Any  # the labels of the batch, likewise
+    # of JAX a jitted function: `step(*state, inputs, labels)` gives the next state and, last, the loss. Of PyTorch
+    # `step(inputs, labels)` gives the loss.
     step: Callable[..., Any]
-    logits: Callable[..., Any]
-    loss: Callable[[Any, Any], Any]
-    load: Callable[[], Any]
+    logits: Callable[..., Any]  # of JAX `logits(parameters, inputs)`, of PyTorch `logits(inputs)`: what the loss is of
+    loss: Callable[[Any, Any], Any]  # the loss of logits and labels, a scalar
+    load: Callable[[], Any]  # makes a batch on the host, as the input pipeline does
+    # from the parameters of JAX, or the module of PyTorch, to NumPy arrays under names and in layouts that all sides
+    # share
     weights: Callable[[Any], Mapping[str, Any]]
-    compiled: bool = False
+    compiled: bool = False  # of PyTorch whether the step is compiled; one that is not then is an error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedClaim:
-    """That a step of one side takes at most a multiple of another's, on any machine.
+    """That a step of one side takes at most a multiple of another's, on any machine."""
 
-    Attributes:
-        side: Which side must be quick.
-        other: Which it is held against.
-        factor: The multiple.
-        why: Half a sentence for whoever sees it broken.
-    """
-
-    side: str
-    other: str
-    factor: float = 1.0
-    why: str = ""
+    side: str  # which side must be quick
+    other: str  # which it is held against
+    factor: float = 1.0  # the multiple
+    why: str = ""  # half a sentence for whoever sees it broken
 
     @property
     def claim(self) -> Claim:
@@ -76,21 +59,15 @@ class SpeedClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """The sides of one contrast.
+    """The sides of one contrast."""
 
-    Attributes:
-        sides: Builders by name; each call of one starts from the same weights. The others are held against the first.
-        amount: What a step gets done.
-        rtol: How far logits, losses and weights may differ between the sides, relative to the largest number of an array.
-        steps: How many steps must agree.
-        claims: What must hold of their times on any machine.
-    """
-
+    # builders by name; each call of one starts from the same weights. The others are held against the first.
     sides: Mapping[str, Callable[[], Training]]
-    amount: Amount
+    amount: Amount  # what a step gets done
+    # how far logits, losses and weights may differ between the sides, relative to the largest number of an array
     rtol: float
-    steps: int = 5
-    claims: Sequence[SpeedClaim] = ()
+    steps: int = 5  # how many steps must agree
+    claims: Sequence[SpeedClaim] = ()  # what must hold of their times on any machine
 
     def __post_init__(self) -> None:
         """Refuse a contrast that compares nothing, or claims something of a side that it has not."""
@@ -105,19 +82,12 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContrastCase:
-    """A contrast by its name, in each size; built inside the test.
+    """A contrast by its name, in each size; built inside the test."""
 
-    Attributes:
-        family: The topic; ``-k`` finds it.
-        sentence: The pytest id.
-        needs: Modules that must be installed, each with the extra that brings it.
-        sizes: What builds it for small and for full hardware.
-    """
-
-    family: str
-    sentence: str
-    needs: Mapping[str, str]
-    sizes: Mapping[Size, Callable[[], Contrast]]
+    family: str  # the topic; `-k` finds it
+    sentence: str  # the pytest id
+    needs: Mapping[str, str]  # modules that must be installed, each with the extra that brings it
+    sizes: Mapping[Size, Callable[[], Contrast]]  # what builds it for small and for full hardware
 
     @property
     def name(self) -> str:
@@ -127,61 +97,39 @@ class ContrastCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """What a framework says of a step, and of the batch that it is fed with.
+    """What a framework says of a step, and of the batch that it is fed with."""
 
-    Attributes:
-        matmul_flops: Of the products and convolutions of one step, two for a multiplication with an addition.
-        products: The types of their operands, each with whether the framework may use fewer bits for it.
-        fused_attention: Kernels that compute attention in one, by name.
-        relayout_bytes: Bytes of inputs that the step copies into another order of axes.
-        loading: What loading a batch launches or transfers by JAX, in words.
-    """
-
-    matmul_flops: int
-    products: frozenset[str]
-    fused_attention: tuple[str, ...] = ()
-    relayout_bytes: int = 0
-    loading: tuple[str, ...] = ()
+    matmul_flops: int  # of the products and convolutions of one step, two for a multiplication with an addition
+    products: frozenset[str]  # the types of their operands, each with whether the framework may use fewer bits for it
+    fused_attention: tuple[str, ...] = ()  # kernels that compute attention in one, by name
+    relayout_bytes: int = 0  # bytes of inputs that the step copies into another order of axes
+    loading: tuple[str, ...] = ()  # what loading a batch launches or transfers by JAX, in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """How far a side is from the first one, at one stage.
+    """How far a side is from the first one, at one stage."""
 
-    Attributes:
-        side: Which side.
-        stage: ``weights``, ``logits``, ``loss function``, ``loss`` or ``weights after training``.
-        place: Which array, or which step.
-        error: Largest distance, relative to the largest number of the array; infinite where shapes differ or a number is NaN.
-        ours: The side's number there.
-        theirs: The first side's.
-    """
-
-    side: str
-    stage: str
-    place: str
+    side: str  # which side
+    stage: str  # `weights`, `logits`, `loss function`, `loss` or `weights after training`
+    place: str  # which array, or which step
+    # largest distance, relative to the largest number of the array; infinite where shapes differ or a number is NaN
     error: float
-    ours: float
-    theirs: float
+    ours: float  # the side's number there
+    theirs: float  # the first side's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideLaunch:
-    """A side in a process of its own.
-
-    Attributes:
-        first_step_s: From building the model to the end of its first step, compiling included.
-        step_ns: Time of a step, each the mean of some in a row.
-        peak_bytes: What it held at most: of the device where that can be read, else of the process, beyond its imports.
-        of_device: Whether the peak is the device's.
-    """
+    """A side in a process of its own."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
 
-    first_step_s: float
-    step_ns: tuple[int, ...]
+    first_step_s: float  # from building the model to the end of its first step, compiling included
+    step_ns: tuple[int, ...]  # time of a step, each the mean of some in a row
+    # what it held at most: of the device where that can be read, else of the process, beyond its imports
     peak_bytes: int
-    of_device: bool
+    of_device: bool  # whether the peak is the device's
 
     @property
     def run_ns(self) -> float:
@@ -195,37 +143,22 @@ class SideLaunch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContrastSide:
-    """What was found out about one side.
+    """What was found out about one side."""
 
-    Attributes:
-        name: The side.
-        traits: What its framework says.
-        run_ns: Median time of a step in the duel.
-        ratio: Its time in multiples of the first side's, by a duel in one process; ``None`` of the first side.
-        launch: The side in a process of its own; ``None`` where that failed.
-    """
-
-    name: str
-    traits: Traits
-    run_ns: float | None = None
+    name: str  # the side
+    traits: Traits  # what its framework says
+    run_ns: float | None = None  # median time of a step in the duel
+    # its time in multiples of the first side's, by a duel in one process; `None` of the first side
     ratio: Decision | None = None
-    launch: SideLaunch | None = None
+    launch: SideLaunch | None = None  # the side in a process of its own; `None` where that failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContrastResult:
-    """What a contrast shows.
+    """What a contrast shows."""
 
-    Attributes:
-        amount: What a step gets done.
-        sides: Each side, the first one first.
-        differences: How far the sides are apart, stage by stage.
-        steps: How many steps were compared.
-        notes: What to know before the figures are quoted.
-    """
-
-    amount: Amount
-    sides: tuple[ContrastSide, ...]
-    differences: tuple[Difference, ...]
-    steps: int
-    notes: tuple[str, ...] = field(default=())
+    amount: Amount  # what a step gets done
+    sides: tuple[ContrastSide, ...]  # each side, the first one first
+    differences: tuple[Difference, ...]  # how far the sides are apart, stage by stage
+    steps: int  # how many steps were compared
+    notes: tuple[str, ...] = field(default=())  # what to know before the figures are quoted

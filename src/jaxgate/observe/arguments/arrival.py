@@ -26,17 +26,12 @@ _NUMBER_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A leaf as somebody gives it, without its values.
+    """A leaf as somebody gives it, without its values."""
 
-    Attributes:
-        label: What it is, for people: ``NumPy float64``.
-        itemsize: Bytes of an element, before JAX converts it; unknown of a device array, which is never converted.
-        sharding: Where it lies; ``None`` on the host.
-    """
-
-    label: str
+    label: str  # what it is, for people: `NumPy float64`
+    # bytes of an element, before JAX converts it; unknown of a device array, which is never converted
     itemsize: int | None
-    sharding: Any
+    sharding: Any  # where it lies; `None` on the host
 
 
 def describe_given(leaf: Any) -> Given:

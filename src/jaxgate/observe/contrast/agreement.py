@@ -15,21 +15,13 @@ from jaxgate.observe.contrast.runner import Runner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a side computes.
+    """What a side computes."""
 
-    Attributes:
-        weights: Its parameters before the first step.
-        logits: Of the batch, before the first step.
-        loss_of_theirs: The loss of the first side's logits.
-        losses: One for each step.
-        trained: Its parameters after the last of them.
-    """
-
-    weights: Mapping[str, np.ndarray[Any, Any]]
-    logits: np.ndarray[Any, Any]
-    loss_of_theirs: float
-    losses: tuple[float, ...]
-    trained: Mapping[str, np.ndarray[Any, Any]]
+    weights: Mapping[str, np.ndarray[Any, Any]]  # its parameters before the first step
+    logits: np.ndarray[Any, Any]  # of the batch, before the first step
+    loss_of_theirs: float  # the loss of the first side's logits
+    losses: tuple[float, ...]  # one for each step
+    trained: Mapping[str, np.ndarray[Any, Any]]  # its parameters after the last of them
 
 
 def look_at(runner: Runner, steps: int, first: Seen | None = None) -> Seen:

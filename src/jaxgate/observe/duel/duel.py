@@ -58,19 +58,12 @@ class Side(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One side of a duel in this process: a compiled program and the arguments to feed it.
+    """One side of a duel in this process: a compiled program and the arguments to feed it."""
 
-    Attributes:
-        function: The flattened program.
-        feeder: Makes its arguments, never the ones that another burst still needs.
-        feeds: How the state is threaded within a burst.
-        contract: Whether the calls of a burst may overlap, or each is waited for before the next.
-    """
-
-    function: jax.stages.Compiled
-    feeder: Feeder
-    feeds: tuple[int | None, ...] | None
-    contract: Contract = "throughput"
+    function: jax.stages.Compiled  # the flattened program
+    feeder: Feeder  # makes its arguments, never the ones that another burst still needs
+    feeds: tuple[int | None, ...] | None  # how the state is threaded within a burst
+    contract: Contract = "throughput"  # whether the calls of a burst may overlap, or each is waited for before the next
 
     @property
     def facts(self) -> dict[str, int | None]:

@@ -182,16 +182,11 @@ def restore(arrays: Sequence[np.ndarray[Any, Any]], kinds: Sequence[str]) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Recompiled:
-    """What this machine's compiler made of a stored program.
+    """What this machine's compiler made of a stored program."""
 
-    Attributes:
-        facts: The facts that the compiler gives, by name.
-        executable: Fingerprint of the executable; ``None`` where it has none.
-        contender: The program itself, ready to be called; ``None`` where only what is known of it was read.
-    """
-
-    facts: Mapping[str, int | None]
-    executable: str | None
+    facts: Mapping[str, int | None]  # the facts that the compiler gives, by name
+    executable: str | None  # fingerprint of the executable; `None` where it has none
+    # the program itself, ready to be called; `None` where only what is known of it was read
     contender: Contender | None = field(default=None, compare=False)
 
 

@@ -118,23 +118,18 @@ BACK = "the host"
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """What one warm call does on devices.
+    """What one warm call does on devices."""
 
-    Attributes:
-        programs: How often it launches each program, by the name of its function; ``None`` if that is not known.
-        transfers: How many arrays and numbers it puts on devices, by the program that they are for: NumPy arrays
-            and Python numbers, and arrays that have to move to other devices; and how many it reads back, for
-            ``the host``. ``None`` if that is not known.
-        why_not: Why it is not known.
-        program_lines: Lines of the project that launch each program, those that launch it most often first.
-        transfer_lines: The same of transfers.
-    """
-
+    # how often it launches each program, by the name of its function; `None` if that is not known
     programs: Mapping[str, int] | None
+    # how many arrays and numbers it puts on devices, by the program that they are for: NumPy arrays and Python numbers,
+    # and arrays that have to move to other devices; and how many it reads back, for `the host`. `None` if that is not
+    # known.
     transfers: Mapping[str, int] | None
-    why_not: str = ""
+    why_not: str = ""  # why it is not known
+    # lines of the project that launch each program, those that launch it most often first
     program_lines: Mapping[str, str] = field(default_factory=dict)
-    transfer_lines: Mapping[str, str] = field(default_factory=dict)
+    transfer_lines: Mapping[str, str] = field(default_factory=dict)  # the same of transfers
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,17 +54,13 @@ _NOBODY = _Running(by_jax=False, project=None)
 
 @dataclass(slots=True)
 class PythonEvents:
-    """The counts of one call; two that are equal saw the same.
+    """The counts of one call; two that are equal saw the same."""
 
-    Attributes:
-        functions: Functions called, and turns of loops in them, by name: those of the project and its libraries, what
-            these call in the standard library and in NumPy, and their calls into JAX.
-        jax_calls: What JAX calls and turns inside itself.
-        reads: Device arrays that the project reads through the memory they share with it, by how it does.
-    """
-
+    # functions called, and turns of loops in them, by name: those of the project and its libraries, what these call in
+    # the standard library and in NumPy, and their calls into JAX
     functions: Counter[str] = field(default_factory=Counter)
-    jax_calls: int = 0
+    jax_calls: int = 0  # what JAX calls and turns inside itself
+    # device arrays that the project reads through the memory they share with it, by how it does
     reads: Counter[str] = field(default_factory=Counter)
     _lines: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter), compare=False)
     _running: list[_Running] = field(default_factory=lambda: [_NOBODY], compare=False)
@@ -217,25 +213,18 @@ MAX_COUNTED = 3
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """The Python of one warm call.
+    """The Python of one warm call."""
 
-    Attributes:
-        calls: Functions that are called, and turns of loops, outside of JAX; calls into JAX are among them.
-        jax_calls: The same inside of JAX.
-        reads: Device arrays whose memory is read; on CPU no event shows it. ``None`` if they are seen otherwise.
-        functions: What is called most, with its turns of loops, by name.
-        lines: Where that is: the definition of a function of the project, the calling lines of another one.
-        read_lines: How and where arrays are read, those read most often first.
-        why_not: Why calls are not known; empty if they are.
-    """
-
+    # functions that are called, and turns of loops, outside of JAX; calls into JAX are among them
     calls: int | None = None
-    jax_calls: int | None = None
+    jax_calls: int | None = None  # the same inside of JAX
+    # device arrays whose memory is read; on CPU no event shows it. `None` if they are seen otherwise.
     reads: int | None = None
-    functions: Mapping[str, int] = field(default_factory=dict)
+    functions: Mapping[str, int] = field(default_factory=dict)  # what is called most, with its turns of loops, by name
+    # where that is: the definition of a function of the project, the calling lines of another one
     lines: Mapping[str, str] = field(default_factory=dict)
-    read_lines: tuple[str, ...] = ()
-    why_not: str = ""
+    read_lines: tuple[str, ...] = ()  # how and where arrays are read, those read most often first
+    why_not: str = ""  # why calls are not known; empty if they are
 
     @property
     def unknown(self) -> dict[str, str]:

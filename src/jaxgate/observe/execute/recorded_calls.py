@@ -25,21 +25,15 @@ _SETTING = "jax_debug_key_reuse"
 
 @dataclass(slots=True, kw_only=True)
 class RecordedProgram:
-    """A device program, with the arguments of its first call.
+    """A device program, with the arguments of its first call."""
 
-    Attributes:
-        name: Of the function that it was traced from.
-        arguments: Of the first call, on the device, as they were before it: those that it may consume are copies.
-        function: The program as a jitted function of its arguments, in order, with its options, shardings and donation.
-        count: How often it was called.
-        parameters: What JAX bound its primitive with, whose identity stands for it.
-    """
-
-    name: str
+    name: str  # of the function that it was traced from
+    # of the first call, on the device, as they were before it: those that it may consume are copies
     arguments: tuple[Any, ...]
+    # the program as a jitted function of its arguments, in order, with its options, shardings and donation
     function: Callable[..., tuple[Any, ...]]
-    count: int = 0
-    parameters: Mapping[str, Any] = field(repr=False)
+    count: int = 0  # how often it was called
+    parameters: Mapping[str, Any] = field(repr=False)  # what JAX bound its primitive with, whose identity stands for it
 
 
 class RecordedCalls:

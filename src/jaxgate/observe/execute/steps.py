@@ -44,40 +44,27 @@ class Further:
 
 @dataclass(slots=True)
 class Stepped:
-    """What the threaded steps showed.
+    """What the threaded steps showed."""
 
-    Attributes:
-        traces: Traces of the subject after the first one: lowering did that, or the first step of plain Python.
-            Of plain Python those of whatever it calls.
-        lowerings: Programs that were lowered on the way: by the subject, or by anything it called.
-        compiles: Programs that the backend was asked to compile for them.
-        cache_hits: How many of ``compiles`` the persistent cache answered; the others were compiled.
-        retraces: For each step that traced or compiled one line per function, the root cause first.
-        first_output: Output of the first step, on the host.
-        first_call_ns: Time of the first call: its executable is ready, or it is cold and plain Python compiles.
-        call_ns: Time of the last step, to plan the sample with.
-        step_ns: Time from the beginning of the second step to that of the third.
-        next_args: Threads the state in later calls too; ``None`` if nothing is threaded.
-        last: Result and arguments of the last step, until the steps go on from there.
-        blame: What was heard of functions, for steps that follow.
-        missed: Functions that were traced or compiled in a step, each with its line.
-        further: What steps that went on from the last one showed.
-    """
-
+    # traces of the subject after the first one: lowering did that, or the first step of plain Python. Of plain Python
+    # those of whatever it calls.
     traces: int = 0
-    lowerings: int = 0
-    compiles: int = 0
-    cache_hits: int = 0
+    lowerings: int = 0  # programs that were lowered on the way: by the subject, or by anything it called
+    compiles: int = 0  # programs that the backend was asked to compile for them
+    cache_hits: int = 0  # how many of `compiles` the persistent cache answered; the others were compiled
+    # for each step that traced or compiled one line per function, the root cause first
     retraces: list[str] = field(default_factory=list)
-    first_output: Any = None
-    first_call_ns: int = 0
-    call_ns: int = 0
-    step_ns: int = 0
-    next_args: NextArgs | None = None
-    last: tuple[Any, Call] | None = None
+    first_output: Any = None  # output of the first step, on the host
+    first_call_ns: int = 0  # time of the first call: its executable is ready, or it is cold and plain Python compiles
+    call_ns: int = 0  # time of the last step, to plan the sample with
+    step_ns: int = 0  # time from the beginning of the second step to that of the third
+    next_args: NextArgs | None = None  # threads the state in later calls too; `None` if nothing is threaded
+    last: tuple[Any, Call] | None = None  # result and arguments of the last step, until the steps go on from there
+    # what was heard of functions, for steps that follow
     blame: Blame = field(default_factory=lambda: Blame(complete=True))
+    # functions that were traced or compiled in a step, each with its line
     missed: set[tuple[str, str]] = field(default_factory=set)
-    further: Further = Further()
+    further: Further = Further()  # what steps that went on from the last one showed
 
 
 def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock, own: OwnTime | None = None) -> Stepped:

@@ -21,25 +21,16 @@ from jaxgate.observe.source_lines import at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """One place in memory that the compiler has given to one or more arrays of a program.
+    """One place in memory that the compiler has given to one or more arrays of a program."""
 
-    Attributes:
-        nbytes: Its size on one device.
-        kind: ``argument``, ``output``, ``temp``, ``constant`` or ``thread-local``.
-        opcode: The operation that makes what lies there: ``sort``, ``fusion``, ``parameter``; empty if unknown.
-        op_name: Its JAX name with all scopes: ``jit(step)/attention/dot_general``; for an argument its path.
-        line: The project's line: ``model.py:12``; empty if none is known.
-        tenants: How many arrays lie there, one after the other.
-        alive_at_peak: Whether it holds one of them when the program needs most; ``None`` where the backend
-            keeps no trace of its heap, as on CPU.
-    """
-
-    nbytes: int
-    kind: str
-    opcode: str
-    op_name: str
-    line: str
-    tenants: int
+    nbytes: int  # its size on one device
+    kind: str  # `argument`, `output`, `temp`, `constant` or `thread-local`
+    opcode: str  # the operation that makes what lies there: `sort`, `fusion`, `parameter`; empty if unknown
+    op_name: str  # its JAX name with all scopes: `jit(step)/attention/dot_general`; for an argument its path
+    line: str  # the project's line: `model.py:12`; empty if none is known
+    tenants: int  # how many arrays lie there, one after the other
+    # whether it holds one of them when the program needs most; `None` where the backend keeps no trace of its heap, as
+    # on CPU
     alive_at_peak: bool | None
 
     def __str__(self) -> str:

@@ -246,44 +246,26 @@ _STEPS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collective:
-    """One collective of a program.
+    """One collective of a program."""
 
-    Attributes:
-        kind: One of :data:`KINDS`.
-        shape: What it gives on one device, such as ``float32[64,64]``; several arrays are joined by ``+``.
-        nbytes: Payload of one device and one execution: operands or results, whichever are larger.
-        times: Executions in one call of the program.
-        unknown_trips: Whether it is in a loop of unknown length, which counts once.
-        in_branch: Whether it is in a branch of a conditional, which counts as taken.
-        groups: Devices that take part together (of a permutation: pairs); ``None`` if that could not be read.
-        explicit: Whether the user wrote it; otherwise the partitioner put it there.
-        op_name: The JAX name stack it came from.
-        line: ``file:line`` of the project, of its nearest neighbour where it has none; empty if unknown.
-    """
-
-    kind: str
-    shape: str
-    nbytes: int
-    times: int
-    unknown_trips: bool
-    in_branch: bool
-    groups: Groups | None
-    explicit: bool
-    op_name: str
-    line: str
+    kind: str  # one of :data:`KINDS`
+    shape: str  # what it gives on one device, such as `float32[64,64]`; several arrays are joined by `+`
+    nbytes: int  # payload of one device and one execution: operands or results, whichever are larger
+    times: int  # executions in one call of the program
+    unknown_trips: bool  # whether it is in a loop of unknown length, which counts once
+    in_branch: bool  # whether it is in a branch of a conditional, which counts as taken
+    groups: Groups | None  # devices that take part together (of a permutation: pairs); `None` if that could not be read
+    explicit: bool  # whether the user wrote it; otherwise the partitioner put it there
+    op_name: str  # the JAX name stack it came from
+    line: str  # `file:line` of the project, of its nearest neighbour where it has none; empty if unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collectives:
-    """All collectives that were found, in the order of the text.
+    """All collectives that were found, in the order of the text."""
 
-    Attributes:
-        found: Collectives that were understood.
-        unread: Lines that may be or hide one; while there are any, counts and bytes are unknown.
-    """
-
-    found: tuple[Collective, ...]
-    unread: tuple[str, ...]
+    found: tuple[Collective, ...]  # collectives that were understood
+    unread: tuple[str, ...]  # lines that may be or hide one; while there are any, counts and bytes are unknown
 
     @property
     def inserted(self) -> tuple[Collective, ...]:

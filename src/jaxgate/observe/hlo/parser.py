@@ -29,21 +29,13 @@ _TILES = re.compile(r"T(?:\([1-9][0-9]{0,8}(?:,[1-9][0-9]{0,8})*\))+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """One array of a result.
+    """One array of a result."""
 
-    Attributes:
-        dtype: Element type as XLA writes it, such as ``f32``.
-        dims: Extents; of a bounded dynamic dimension its bound.
-        nbytes: Size in bytes on one device, without the padding of its layout.
-        tiled_bytes: Size in bytes with it, as far as tiles are printed.
-        space: Number of the memory that it lies in: 0 is the device's own, on TPUs 1 is VMEM.
-    """
-
-    dtype: str
-    dims: tuple[int, ...]
-    nbytes: int
-    tiled_bytes: int
-    space: int = 0
+    dtype: str  # element type as XLA writes it, such as `f32`
+    dims: tuple[int, ...]  # extents; of a bounded dynamic dimension its bound
+    nbytes: int  # size in bytes on one device, without the padding of its layout
+    tiled_bytes: int  # size in bytes with it, as far as tiles are printed
+    space: int = 0  # number of the memory that it lies in: 0 is the device's own, on TPUs 1 is VMEM
 
     @property
     def element(self) -> str:
@@ -196,48 +188,29 @@ _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
-    """One line of a computation.
+    """One line of a computation."""
 
-    Attributes:
-        name: Its name, without ``%``.
-        opcode: Any word, known or not.
-        shapes: The arrays of its result; tuples flattened.
-        operands: Names of the instructions it reads.
-        arguments: What stands between its parentheses, as written.
-        attributes: What follows, as written.
-        op_name: The JAX name stack it came from; empty if it has none.
-        line: ``file:line`` of the innermost frame that belongs to the project; empty if none does.
-        root: Whether it is the result of its computation.
-    """
-
-    name: str
-    opcode: str
-    shapes: tuple[Shape, ...]
-    operands: tuple[str, ...]
-    arguments: str
-    attributes: str
-    op_name: str
-    line: str
-    root: bool
+    name: str  # its name, without `%`
+    opcode: str  # any word, known or not
+    shapes: tuple[Shape, ...]  # the arrays of its result; tuples flattened
+    operands: tuple[str, ...]  # names of the instructions it reads
+    arguments: str  # what stands between its parentheses, as written
+    attributes: str  # what follows, as written
+    op_name: str  # the JAX name stack it came from; empty if it has none
+    line: str  # `file:line` of the innermost frame that belongs to the project; empty if none does
+    root: bool  # whether it is the result of its computation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HloText:
-    """A module as far as it was understood.
+    """A module as far as it was understood."""
 
-    Attributes:
-        computations: Computation to its instructions by name, both in the order of the text.
-        entry: Name of the computation that runs; empty if there is none.
-        num_partitions: Devices that share the work of one replica.
-        replica_count: Replicas.
-        unread: Lines that were not understood, cut.
-    """
-
+    # computation to its instructions by name, both in the order of the text
     computations: Mapping[str, Mapping[str, Instruction]]
-    entry: str
-    num_partitions: int
-    replica_count: int
-    unread: tuple[str, ...]
+    entry: str  # name of the computation that runs; empty if there is none
+    num_partitions: int  # devices that share the work of one replica
+    replica_count: int  # replicas
+    unread: tuple[str, ...]  # lines that were not understood, cut
 
 
 def read_hlo(text: str) -> HloText:

@@ -23,18 +23,13 @@ _THROUGH = frozenset({"copy", "bitcast"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """How often a computation runs.
+    """How often a computation runs."""
 
-    Attributes:
-        times: Runs in one call of the program; a loop of unknown length counts once, every branch of a conditional
-            counts as taken.
-        unknown_trips: Whether a loop of unknown length is on the way.
-        in_branch: Whether a branch of a conditional is on one of the ways.
-    """
-
+    # runs in one call of the program; a loop of unknown length counts once, every branch of a conditional counts as
+    # taken
     times: int
-    unknown_trips: bool
-    in_branch: bool
+    unknown_trips: bool  # whether a loop of unknown length is on the way
+    in_branch: bool  # whether a branch of a conditional is on one of the ways
 
 
 def count_runs(hlo: HloText) -> tuple[Mapping[str, Runs], tuple[str, ...]]:
@@ -181,15 +176,10 @@ Siblings = Mapping[str, Instruction]
 
 @dataclass(slots=True)
 class Amounts:
-    """What some operations ask for.
+    """What some operations ask for."""
 
-    Attributes:
-        counts: By name.
-        more: Why it may be more; empty if it is all.
-    """
-
-    counts: Counter[str] = field(default_factory=Counter)
-    more: dict[str, None] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)  # by name
+    more: dict[str, None] = field(default_factory=dict)  # why it may be more; empty if it is all
 
     def add(self, other: Amounts, times: int = 1) -> None:
         """Add what is asked for so often."""

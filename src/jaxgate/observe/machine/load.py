@@ -41,25 +41,15 @@ class Ticks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineState:
-    """What a look at the machine saw; ``None`` is unknown, or was not asked.
+    """What a look at the machine saw; ``None`` is unknown, or was not asked."""
 
-    Attributes:
-        cores: Processors of the machine.
-        load: Processes that wanted one over the last minute.
-        busy_cores: Processors at work during the window.
-        steal: Share of the time that the hypervisor gave to others.
-        clock: Fastest processor while one of them spins, as a share of what the system allows.
-        gpus: Each GPU that may be used; ``None`` on other platforms.
-        gpu_problem: Why the GPUs could not be read.
-    """
-
-    cores: int | None
-    load: float | None
-    busy_cores: float | None
-    steal: float | None
-    clock: float | None
-    gpus: tuple[GpuState, ...] | None = None
-    gpu_problem: str = ""
+    cores: int | None  # processors of the machine
+    load: float | None  # processes that wanted one over the last minute
+    busy_cores: float | None  # processors at work during the window
+    steal: float | None  # share of the time that the hypervisor gave to others
+    clock: float | None  # fastest processor while one of them spins, as a share of what the system allows
+    gpus: tuple[GpuState, ...] | None = None  # each GPU that may be used; `None` on other platforms
+    gpu_problem: str = ""  # why the GPUs could not be read
     load_asked: bool = True
 
     @property

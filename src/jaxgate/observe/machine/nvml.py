@@ -22,23 +22,14 @@ SLOWED_BY = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuState:
-    """One GPU; ``None`` is unknown, or was not asked.
+    """One GPU; ``None`` is unknown, or was not asked."""
 
-    Attributes:
-        name: As the driver calls it.
-        processes: Compute processes on it that are not ours.
-        utilisation: Per cent of the last sampling period that it was at work.
-        slowed_by: What slows its clocks down.
-        celsius: Its temperature.
-        slows_at_celsius: Where it begins to slow down.
-    """
-
-    name: str
-    processes: int | None
-    utilisation: int | None
-    slowed_by: tuple[str, ...] | None
-    celsius: int | None
-    slows_at_celsius: int | None
+    name: str  # as the driver calls it
+    processes: int | None  # compute processes on it that are not ours
+    utilisation: int | None  # per cent of the last sampling period that it was at work
+    slowed_by: tuple[str, ...] | None  # what slows its clocks down
+    celsius: int | None  # its temperature
+    slows_at_celsius: int | None  # where it begins to slow down
     processes_asked: bool = True
     utilisation_asked: bool = True
 

@@ -23,19 +23,12 @@ from jaxgate.observe.trace.stages import Program
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Communication:
-    """The communication of one call.
+    """The communication of one call."""
 
-    Attributes:
-        counts: How often each collective runs, by kind, array and mesh axes.
-        nbytes: What one device hands over; ``None`` if the optimised program could not be read.
-        lines: The same labels to source lines.
-        unread: Why it is unknown; empty if it is known.
-    """
-
-    counts: Mapping[str, int]
-    nbytes: int | None
-    lines: Mapping[str, str] = field(default_factory=dict)
-    unread: str = ""
+    counts: Mapping[str, int]  # how often each collective runs, by kind, array and mesh axes
+    nbytes: int | None  # what one device hands over; `None` if the optimised program could not be read
+    lines: Mapping[str, str] = field(default_factory=dict)  # the same labels to source lines
+    unread: str = ""  # why it is unknown; empty if it is known
 
     @property
     def count(self) -> int | None:

@@ -24,22 +24,14 @@ from jaxgate.observe.trace.stages import Program
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DonatedLeaf:
-    """What became of one argument whose buffer the function may reuse.
+    """What became of one argument whose buffer the function may reuse."""
 
-    Attributes:
-        path: Where it is: ``state['w']``.
-        aval: dtype and shape: ``float32[64,64]``.
-        nbytes: Its bytes on one device.
-        reused: Whether the call took its buffer; ``None`` where a Python number or a NumPy array was fed,
-            whose buffer is JAX's own.
-        why: Why it was not reused; empty if it was.
-    """
-
-    path: str
-    aval: str
-    nbytes: int
+    path: str  # where it is: `state['w']`
+    aval: str  # dtype and shape: `float32[64,64]`
+    nbytes: int  # its bytes on one device
+    # whether the call took its buffer; `None` where a Python number or a NumPy array was fed, whose buffer is JAX's own
     reused: bool | None
-    why: str = ""
+    why: str = ""  # why it was not reused; empty if it was
 
 
 def refuse_shared_buffers(lowered: Lowered, call: Call) -> None:

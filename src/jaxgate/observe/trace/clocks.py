@@ -59,20 +59,14 @@ class Clocks:
 
     Beside eight busy processes on two cores the first one more than doubled tracing and quadrupled compiling; the
     others moved by less than half.
-
-    Attributes:
-        wall: Monotonic.
-        thread: What this thread has run: all of tracing and lowering is Python in it.
-        process: What all threads of this process have run: a compile on CPU takes no longer than that if it is alone.
-        asleep: What this thread has waited for a disk, another process, another thread or a device.
-        kept: What all threads of this process have waited for a core, together.
     """
 
-    wall: Clock = time.perf_counter_ns
-    thread: Clock = time.thread_time_ns
+    wall: Clock = time.perf_counter_ns  # monotonic
+    thread: Clock = time.thread_time_ns  # what this thread has run: all of tracing and lowering is Python in it
+    # what all threads of this process have run: a compile on CPU takes no longer than that if it is alone
     process: Clock = time.process_time_ns
-    asleep: Clock = asleep_ns
-    kept: Clock = kept_ns
+    asleep: Clock = asleep_ns  # what this thread has waited for a disk, another process, another thread or a device
+    kept: Clock = kept_ns  # what all threads of this process have waited for a core, together
 
 
 @dataclass(slots=True)

@@ -57,23 +57,14 @@ _DTYPES = {"f": "float", "i": "int", "u": "uint", "c": "complex", "bf": "bfloat"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
-    """One entry that JAX's tracing cache did not hold.
+    """One entry that JAX's tracing cache did not hold."""
 
-    Attributes:
-        function: Name of the function as its events give it, ``<unnamed function>`` for callable objects.
-        defined: Where it stands, ``file:line``; empty if unknown.
-        where: The project's line that called it, ``file:line``; empty if no frame is the project's.
-        kind: What differed from the nearest entry; ``new`` if this function object was never traced.
-        cause: The difference in words; empty for ``new``.
-        call: Its arguments; empty if they cannot be known.
-    """
-
-    function: str
-    defined: str
-    where: str
-    kind: Kind
-    cause: str
-    call: tuple[ArgumentKey, ...] = ()
+    function: str  # name of the function as its events give it, `<unnamed function>` for callable objects
+    defined: str  # where it stands, `file:line`; empty if unknown
+    where: str  # the project's line that called it, `file:line`; empty if no frame is the project's
+    kind: Kind  # what differed from the nearest entry; `new` if this function object was never traced
+    cause: str  # the difference in words; empty for `new`
+    call: tuple[ArgumentKey, ...] = ()  # its arguments; empty if they cannot be known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,41 +219,25 @@ _HIT = "/jax/compilation_cache/cache_hits"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One phase of one function.
+    """One phase of one function."""
 
-    Attributes:
-        phase: A ``compile`` is a request: a ``hit`` before it says that the persistent cache answered.
-        function: Its name, without the ``jit(…)`` that lowering puts around it.
-        where: The project's line that called, ``file:line``; empty if no frame is the project's.
-        thread: The thread that did it.
-        misses: What JAX explained since the event before: the function's own miss first, then those of the
-            functions it calls.
-        within: Whether it happened while another function was being traced: it follows from that one.
-    """
-
-    phase: Phase
-    function: str
-    where: str = ""
-    thread: int = 0
+    phase: Phase  # a `compile` is a request: a `hit` before it says that the persistent cache answered
+    function: str  # its name, without the `jit(…)` that lowering puts around it
+    where: str = ""  # the project's line that called, `file:line`; empty if no frame is the project's
+    thread: int = 0  # the thread that did it
+    # what JAX explained since the event before: the function's own miss first, then those of the functions it calls
     misses: tuple[Miss, ...] = ()
-    within: bool = False
+    within: bool = False  # whether it happened while another function was being traced: it follows from that one
 
 
 @dataclass(slots=True, eq=False)
 class Events:
-    """The events of one ``record`` block; each list holds function names, for ``collections.Counter``.
+    """The events of one ``record`` block; each list holds function names, for ``collections.Counter``."""
 
-    Attributes:
-        log: Every event in order of arrival.
-        pending: Misses whose trace has not ended yet.
-        thread: The thread of the block, of which alone misses are heard.
-        others: Whether what other threads do is heard, too.
-    """
-
-    log: list[Event] = field(default_factory=list)
-    pending: list[Miss] = field(default_factory=list)
-    thread: int = field(default_factory=threading.get_ident)
-    others: bool = True
+    log: list[Event] = field(default_factory=list)  # every event in order of arrival
+    pending: list[Miss] = field(default_factory=list)  # misses whose trace has not ended yet
+    thread: int = field(default_factory=threading.get_ident)  # the thread of the block, of which alone misses are heard
+    others: bool = True  # whether what other threads do is heard, too
 
     def _of(self, phase: Phase) -> list[str]:
         return [event.function for event in self.log if event.phase == phase]

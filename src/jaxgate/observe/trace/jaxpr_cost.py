@@ -44,17 +44,11 @@ _RAISING = frozenset({"equinox._errors"})
 
 
 class Item(NamedTuple):
-    """One kind of work.
+    """One kind of work."""
 
-    Attributes:
-        kind: Which count it belongs to.
-        label: What is shown: operand shapes, or what is sent or widened.
-        amount: FLOPs of a product; else bytes on one device.
-    """
-
-    kind: str
-    label: str
-    amount: int
+    kind: str  # which count it belongs to
+    label: str  # what is shown: operand shapes, or what is sent or widened
+    amount: int  # FLOPs of a product; else bytes on one device
 
 
 def items_of(equation: Any) -> Iterator[Item]:
@@ -198,27 +192,16 @@ _Work = Counter[Item]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one call does.
+    """What one call does."""
 
-    Attributes:
-        matmul_flops: Two per multiply-add, on all devices together.
-        matmuls: How often each pair of operand shapes is multiplied.
-        collectives: How often each collective operation runs that the function itself asks for.
-        collective_bytes: What these hand over, on one device.
-        widened: How often each array is made wider: from bfloat16 to float32, from float32 to float64.
-        widened_bytes: Size of the results of that, on one device.
-        callbacks: How often it calls each Python function.
-        lines: Any label above to the source lines of such operations.
-    """
-
-    matmul_flops: int
-    matmuls: Mapping[str, int]
-    collectives: Mapping[str, int]
-    collective_bytes: int
-    widened: Mapping[str, int]
-    widened_bytes: int
-    callbacks: Mapping[str, int]
-    lines: Mapping[str, str]
+    matmul_flops: int  # two per multiply-add, on all devices together
+    matmuls: Mapping[str, int]  # how often each pair of operand shapes is multiplied
+    collectives: Mapping[str, int]  # how often each collective operation runs that the function itself asks for
+    collective_bytes: int  # what these hand over, on one device
+    widened: Mapping[str, int]  # how often each array is made wider: from bfloat16 to float32, from float32 to float64
+    widened_bytes: int  # size of the results of that, on one device
+    callbacks: Mapping[str, int]  # how often it calls each Python function
+    lines: Mapping[str, str]  # any label above to the source lines of such operations
 
     def only_raises(self, host_callbacks: int) -> bool:
         """Whether all calls into Python, of which the program has so many, do nothing but raise."""

@@ -142,19 +142,13 @@ def _inside(value: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Enclosed:
-    """What a plain function calls besides operations of JAX.
+    """What a plain function calls besides operations of JAX."""
 
-    Attributes:
-        names: The project's jitted functions that it calls, each once.
-        whole: Whether one of them takes all its arguments, gives all its results, and nothing else is done.
-        only: That one itself, where it is found, takes the arguments as they are, and its results are given as they are.
-        donated: Places, among the leaves of the arguments, of those that it donates.
-    """
-
-    names: tuple[str, ...] = ()
-    whole: bool = False
+    names: tuple[str, ...] = ()  # the project's jitted functions that it calls, each once
+    whole: bool = False  # whether one of them takes all its arguments, gives all its results, and nothing else is done
+    # that one itself, where it is found, takes the arguments as they are, and its results are given as they are
     only: Callable[..., Any] | None = None
-    donated: frozenset[int] = frozenset()
+    donated: frozenset[int] = frozenset()  # places, among the leaves of the arguments, of those that it donates
 
     @property
     def unseen(self) -> str:
@@ -233,36 +227,25 @@ _NO_GPU = "No supported GPU devices found"
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A function that JAX has traced and lowered; nothing has been compiled.
+    """A function that JAX has traced and lowered; nothing has been compiled."""
 
-    Attributes:
-        function: The jitted function itself; calling it with the same arguments hits JAX's caches.
-        called: What is called: the function itself, or a plain one that does nothing but hand on to it.
-        unseen: What of a plain function that calls jitted ones is not seen; empty if nothing is.
-        call: The arguments that it was lowered for.
-        platform: What it was lowered for; ``None`` for that of its arguments.
-        role: ``subject`` or ``reference``, for messages.
-        names: Names of the positional arguments.
-        trace_ns: Time of tracing, or ``None`` if JAX could not be made to trace again.
-        trace_wait_ns: What it waited meanwhile, or ``None`` likewise.
-        options: Its compiler options, name and value, or ``None`` if they cannot be read.
-    """
-
-    function: Callable[..., Any]
+    function: Callable[..., Any]  # the jitted function itself; calling it with the same arguments hits JAX's caches
+    # what is called: the function itself, or a plain one that does nothing but hand on to it
     called: Callable[..., Any]
-    unseen: str
-    call: Call
-    platform: str | None
+    unseen: str  # what of a plain function that calls jitted ones is not seen; empty if nothing is
+    call: Call  # the arguments that it was lowered for
+    platform: str | None  # what it was lowered for; `None` for that of its arguments
     traced: jax.stages.Traced
     stage: jax.stages.Lowered
-    role: str
+    role: str  # `subject` or `reference`, for messages
     name: str
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # names of the positional arguments
     fingerprint: str
     signature: tuple[Argument, ...]
+    # its compiler options, name and value, or `None` if they cannot be read
     options: tuple[tuple[str, str], ...] | None
-    trace_ns: int | None
-    trace_wait_ns: int | None
+    trace_ns: int | None  # time of tracing, or `None` if JAX could not be made to trace again
+    trace_wait_ns: int | None  # what it waited meanwhile, or `None` likewise
     lower_ns: int
 
     @property

@@ -31,33 +31,19 @@ _COMPILED = "another sharding, device or layout (JAX does not say of which argum
 
 @dataclass(slots=True, kw_only=True)
 class Culprit:
-    """What one function did in a block.
+    """What one function did in a block."""
 
-    Attributes:
-        function: Its name, as its events give it.
-        shown: Its name for people.
-        kind: What JAX said differed; ``None`` if it explained nothing.
-        cause: The same in words.
-        where: The project's line that called it, ``file:line``.
-        defined: Where it stands.
-        traces: How often it was traced.
-        lowerings: How often it was lowered.
-        compiles: How often it was asked to be compiled.
-        cache_hits: How many of these the persistent cache answered.
-        each: Cause and line of each miss, in order.
-    """
-
-    function: str
-    shown: str
-    kind: Kind | None = None
-    cause: str = _COMPILED
-    where: str = ""
-    defined: str = ""
-    traces: int = 0
-    lowerings: int = 0
-    compiles: int = 0
-    cache_hits: int = 0
-    each: list[tuple[str, str]] = field(default_factory=list)
+    function: str  # its name, as its events give it
+    shown: str  # its name for people
+    kind: Kind | None = None  # what JAX said differed; `None` if it explained nothing
+    cause: str = _COMPILED  # the same in words
+    where: str = ""  # the project's line that called it, `file:line`
+    defined: str = ""  # where it stands
+    traces: int = 0  # how often it was traced
+    lowerings: int = 0  # how often it was lowered
+    compiles: int = 0  # how often it was asked to be compiled
+    cache_hits: int = 0  # how many of these the persistent cache answered
+    each: list[tuple[str, str]] = field(default_factory=list)  # cause and line of each miss, in order
 
     @property
     def key(self) -> tuple[str, str]:

@@ -25,40 +25,26 @@ _NOT_OPERATIONS = frozenset({"stablehlo.return", "stablehlo.constant", "func.ret
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A large captured array.
+    """A large captured array."""
 
-    Attributes:
-        shape: Its shape.
-        nbytes: Its size.
-        text: Its type, its size and where it is used.
-        content: Hash of its values in row-major order; ``None`` where they cannot be read.
-    """
-
-    shape: tuple[int, ...]
-    nbytes: int
-    text: str
-    content: bytes | None = None
+    shape: tuple[int, ...]  # its shape
+    nbytes: int  # its size
+    text: str  # its type, its size and where it is used
+    content: bytes | None = None  # hash of its values in row-major order; `None` where they cannot be read
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """What one walk over a module finds.
+    """What one walk over a module finds."""
 
-    Attributes:
-        operations: Operations by name and type of the first result, such as ``stablehlo.tanh 8x64xf32``. The body of a
-            function counts at each of its calls, as the compiler will see it: releases differ in what they put into
-            functions (0.10.2 makes one of the copies of an unrolled scan's body, 0.12 none).
-        lines: Operation to the project lines that it comes from, most of them first.
-        constant_bytes: Bytes of captured arrays (splats excluded: they cost nothing).
-        constants: The large captured arrays.
-        host_callbacks: Calls from the program into Python, and queues that wait for the host.
-    """
-
+    # operations by name and type of the first result, such as `stablehlo.tanh 8x64xf32`. The body of a function counts
+    # at each of its calls, as the compiler will see it: releases differ in what they put into functions (0.10.2 makes
+    # one of the copies of an unrolled scan's body, 0.12 none).
     operations: Mapping[str, int]
-    lines: Mapping[str, str]
-    constant_bytes: int
-    constants: tuple[Constant, ...]
-    host_callbacks: int
+    lines: Mapping[str, str]  # operation to the project lines that it comes from, most of them first
+    constant_bytes: int  # bytes of captured arrays (splats excluded: they cost nothing)
+    constants: tuple[Constant, ...]  # the large captured arrays
+    host_callbacks: int  # calls from the program into Python, and queues that wait for the host
 
 
 def read_structure(module: Any, *, lines: bool = True) -> Structure:

@@ -27,20 +27,14 @@ from jaxgate.observe.trace.stablehlo import Structure, read_structure
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A lowered function with its executable.
-
-    Attributes:
-        executable: A ``jax.stages.Compiled``, or what a target's compiler gave.
-        facts: Everything known without calling it.
-        compile_ns: Time of compiling, or ``None`` if the executable came out of a cache.
-    """
+    """A lowered function with its executable."""
 
     lowered: Lowered
-    executable: Any
+    executable: Any  # a `jax.stages.Compiled`, or what a target's compiler gave
     structure: Structure
     work: Work
-    facts: Facts
-    compile_ns: int | None
+    facts: Facts  # everything known without calling it
+    compile_ns: int | None  # time of compiling, or `None` if the executable came out of a cache
 
     @property
     def phases(self) -> Phases:

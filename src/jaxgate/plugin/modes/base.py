@@ -14,15 +14,12 @@ class InsteadOfTests:
     """Registered for such a run. Each kind says what it does, how the run ends, and what to show.
 
     Attributes:
-        title: Of its section in the terminal.
-        despite_errors: Whether it begins though tests could not be collected.
-        needs_gates: Whether it is a usage error that none of them gates.
         begun: Whether it began: not where tests are only collected, or could not be.
     """
 
-    title: ClassVar[str]
-    despite_errors: ClassVar[bool] = False
-    needs_gates: ClassVar[bool] = False
+    title: ClassVar[str]  # of its section in the terminal
+    despite_errors: ClassVar[bool] = False  # whether it begins though tests could not be collected
+    needs_gates: ClassVar[bool] = False  # whether it is a usage error that none of them gates
     begun = False
 
     def carry_out(self, session: pytest.Session, tests: list[str]) -> None:

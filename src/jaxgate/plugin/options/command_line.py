@@ -13,16 +13,12 @@ import pytest
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """How pytest was started.
+    """How pytest was started."""
 
-    Attributes:
-        environ: The environment before the first conftest ran: what it changes is the code of this side.
-        options: The options of the project's own conftests, and ini values, as they were typed.
-        narrowed_by: What was typed that leaves tests out, as pytest's options call it; an ini file or a conftest may, too.
-    """
-
+    # the environment before the first conftest ran: what it changes is the code of this side
     environ: Mapping[str, str]
-    options: tuple[str, ...]
+    options: tuple[str, ...]  # the options of the project's own conftests, and ini values, as they were typed
+    # what was typed that leaves tests out, as pytest's options call it; an ini file or a conftest may, too
     narrowed_by: frozenset[str] = frozenset()
 
 

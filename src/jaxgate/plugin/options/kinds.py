@@ -24,19 +24,12 @@ _NEEDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Company:
-    """What a kind of run refuses beside it: texts, empty where it refuses nothing, with ``{kind}`` for its option.
+    """What a kind of run refuses beside it: texts, empty where it refuses nothing, with ``{kind}`` for its option."""
 
-    Attributes:
-        others: A kind that stands before it in the table; ``{other}`` is that one's option.
-        samples: Whether it needs those that ``--benchmark-disable`` leaves out.
-        workers: Those of pytest-xdist.
-        ranks: Several processes in lock-step.
-    """
-
-    others: str = ""
-    samples: bool = False
-    workers: str = ""
-    ranks: str = _FOR_RANKS
+    others: str = ""  # a kind that stands before it in the table; `{other}` is that one's option
+    samples: bool = False  # whether it needs those that `--benchmark-disable` leaves out
+    workers: str = ""  # those of pytest-xdist
+    ranks: str = _FOR_RANKS  # several processes in lock-step
 
 
 KINDS = {

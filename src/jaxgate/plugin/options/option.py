@@ -18,42 +18,25 @@ import pytest
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What values an option takes.
+    """What values an option takes."""
 
-    Attributes:
-        parse: Makes one of what stands in a place; raises ``ValueError`` where that makes no sense.
-        expected: What makes sense, for the error.
-        form: Arguments of pytest's ``addoption``.
-        default: Where it stands nowhere.
-    """
-
-    parse: Callable[[Any], Any]
-    expected: str = ""
-    form: Mapping[str, Any] = field(default_factory=dict)
-    default: Any = None
+    parse: Callable[[Any], Any]  # makes one of what stands in a place; raises `ValueError` where that makes no sense
+    expected: str = ""  # what makes sense, for the error
+    form: Mapping[str, Any] = field(default_factory=dict)  # arguments of pytest's `addoption`
+    default: Any = None  # where it stands nowhere
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option, in all its places.
+    """One option, in all its places."""
 
-    Attributes:
-        names: Those of its flag, its environment variable and its ini key, as far as it has them.
-        values: What values it takes.
-        help: What it is for; ``{default}`` stands for its default and the names of its other places.
-        default: Its value where it stands nowhere; ``None`` for that of its values.
-        unset: Its default in words, where the value itself does not say it.
-        ini_help: What its ini key is for, where that needs other words.
-        ini_type: Type of the ini key.
-    """
-
-    names: str
-    values: Values
-    help: str = ""
-    default: Any = None
-    unset: str = ""
-    ini_help: str = ""
-    ini_type: Literal["string", "args"] = "string"
+    names: str  # those of its flag, its environment variable and its ini key, as far as it has them
+    values: Values  # what values it takes
+    help: str = ""  # what it is for; `{default}` stands for its default and the names of its other places
+    default: Any = None  # its value where it stands nowhere; `None` for that of its values
+    unset: str = ""  # its default in words, where the value itself does not say it
+    ini_help: str = ""  # what its ini key is for, where that needs other words
+    ini_type: Literal["string", "args"] = "string"  # type of the ini key
 
     @property
     def flag(self) -> str:

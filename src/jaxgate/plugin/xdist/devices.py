@@ -21,21 +21,14 @@ _TIMEOUT_S = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of accelerator.
+    """A kind of accelerator."""
 
-    Attributes:
-        platforms: What ``JAX_PLATFORMS`` may call it.
-        plugin: Matches the name of the package without which JAX does not use it.
-        variables: Environment variables that choose devices; the first one that is set says which may be used.
-        count: Names the devices of this machine.
-        constants: What a process with one device must have set besides.
-    """
-
-    platforms: frozenset[str]
-    plugin: str
+    platforms: frozenset[str]  # what `JAX_PLATFORMS` may call it
+    plugin: str  # matches the name of the package without which JAX does not use it
+    # environment variables that choose devices; the first one that is set says which may be used
     variables: tuple[str, ...]
-    count: Callable[[], Sequence[str]]
-    constants: Mapping[str, str] = field(default_factory=dict)
+    count: Callable[[], Sequence[str]]  # names the devices of this machine
+    constants: Mapping[str, str] = field(default_factory=dict)  # what a process with one device must have set besides
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,43 +25,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionDelta:
-    """What a worker found since it last reported.
+    """What a worker found since it last reported."""
 
-    Attributes:
-        verdicts: Of cases that were judged to the end.
-        tests: Which test has which case.
-        unfinished: Tests that ended before they had called all of their gates, as far as is known.
-        left_out: Tests whose cases have no program for the target, each with the reason.
-        costs: What gates took, by test.
-        new_programs: Fingerprints of the cases that have no baseline.
-        dates: Of the stored programs, by case.
-        other_lines: Release lines of jax, by case, of baselines that another one recorded.
-        scalars: Metrics for TensorBoard, by case.
-        taken: Cases that left a bundle.
-        left: Cases that were not profiled because enough were.
-        problems: Why there are no bundles, or no lock.
-        notes: About calibrations that cannot be used.
-        profiled: How many cases were profiled.
-        accused: How many tests failed because the machine is the suspect.
-        rows: pytest-benchmark's.
-    """
-
-    verdicts: tuple[Verdict, ...] = ()
-    tests: Mapping[str, str] = field(default_factory=dict)
-    unfinished: tuple[str, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()  # of cases that were judged to the end
+    tests: Mapping[str, str] = field(default_factory=dict)  # which test has which case
+    unfinished: tuple[str, ...] = ()  # tests that ended before they had called all of their gates, as far as is known
+    # tests whose cases have no program for the target, each with the reason
     left_out: Mapping[str, str] = field(default_factory=dict)
-    costs: Mapping[str, Cost] = field(default_factory=dict)
+    costs: Mapping[str, Cost] = field(default_factory=dict)  # what gates took, by test
+    # fingerprints of the cases that have no baseline
     new_programs: Mapping[str, Fingerprints] = field(default_factory=dict)
-    dates: Mapping[str, str] = field(default_factory=dict)
+    dates: Mapping[str, str] = field(default_factory=dict)  # of the stored programs, by case
+    # release lines of jax, by case, of baselines that another one recorded
     other_lines: Mapping[str, str] = field(default_factory=dict)
-    scalars: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    taken: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    profiled: int = 0
-    accused: int = 0
-    rows: tuple[Any, ...] = ()
+    scalars: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # metrics for TensorBoard, by case
+    taken: tuple[str, ...] = ()  # cases that left a bundle
+    left: tuple[str, ...] = ()  # cases that were not profiled because enough were
+    problems: tuple[str, ...] = ()  # why there are no bundles, or no lock
+    notes: tuple[str, ...] = ()  # about calibrations that cannot be used
+    profiled: int = 0  # how many cases were profiled
+    accused: int = 0  # how many tests failed because the machine is the suspect
+    rows: tuple[Any, ...] = ()  # pytest-benchmark's
 
 
 class DeltaTracker:

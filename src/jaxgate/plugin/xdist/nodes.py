@@ -28,27 +28,19 @@ _MIXED_UP = {"each": "runs every test several times", "loadgroup": "renames test
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSetup:
-    """What the controller gives each worker.
+    """What the controller gives each worker."""
 
-    Attributes:
-        run: Names the run: all its workers write into one folder.
-        began: When it began, in seconds of the clock that all processes share.
-        workers: How many there are.
-        other_side: Folder of what the other revision recorded, and what failed there; ``None`` without one.
-        options: The project's own options, which pytest-xdist hands on in another way than on a command line.
-        made_from: Provenance of what is recorded: taken before the first worker writes a file.
-        accelerator: Environment variables that leave a worker the one accelerator that is its own.
-        why_not: Why no gate can be judged in this worker: it has no accelerator, or tests are mixed up.
-    """
-
-    run: str
-    began: float
-    workers: int
+    run: str  # names the run: all its workers write into one folder
+    began: float  # when it began, in seconds of the clock that all processes share
+    workers: int  # how many there are
+    # folder of what the other revision recorded, and what failed there; `None` without one
     other_side: OtherSide | None = None
+    # the project's own options, which pytest-xdist hands on in another way than on a command line
     options: tuple[str, ...] = ()
-    made_from: Any = None
+    made_from: Any = None  # provenance of what is recorded: taken before the first worker writes a file
+    # environment variables that leave a worker the one accelerator that is its own
     accelerator: dict[str, str] = field(default_factory=dict)
-    why_not: str = ""
+    why_not: str = ""  # why no gate can be judged in this worker: it has no accelerator, or tests are mixed up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
