@@ -1,9 +1,11 @@
 """One training step in JAX and in PyTorch."""
 
-from jaxgate.plugin import catalogue
-from workloads import contrast as contrasts
+import pytest
+
+from workloads.contrast import CONTRASTS
+from workloads.contrast.check import check
 
 
-@catalogue(contrasts.CONTRASTS)
-def test_contrast(case, contrast):
-    contrast(case)
+@pytest.mark.parametrize("case", CONTRASTS, ids=[case.name for case in CONTRASTS])
+def test_contrast(case, request, benchmark):
+    check(case, request, benchmark)

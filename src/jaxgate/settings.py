@@ -146,12 +146,6 @@ AS_MEASURED = "JAXGATE_AS_MEASURED"
 OTHER_SIDE = "JAXGATE_OTHER_SIDE"
 """Set for every process that records for another one: nothing of it is to be committed, and it leaves no pages."""
 
-CONTRAST_INTO = "JAXGATE_CONTRAST_INTO"
-"""Set for a process that runs one side of a contrast: the file into which it writes what that took."""
-
-CONTRAST_SIDE = "JAXGATE_CONTRAST_SIDE"
-"""Set beside it: which side."""
-
 NOT_FROM = "JAXGATE_NOT_FROM"
 """Set for the recording of another revision: the checkout that none of its modules may come from."""
 

@@ -71,15 +71,6 @@ def test_a_gate_of_the_projects_own_is_none_of_ours(project, files, arguments):
     assert project.run("-m", "perf", "--collect-only").code == 5
 
 
-def test_a_contrast_needs_no_gate_of_that_name(project):
-    """The project's own `gate` is not taken for ours by another fixture of ours."""
-    project.write("conftest.py", FIXTURE)
-    project.write("test_it.py", "def test_it(contrast, gate):\n    assert gate == 'AND'\n    contrast.no_such_name\n")
-    result = project.run()
-    result.counts(failed=1)
-    result.shows("AttributeError: 'ContrastGate' object has no attribute 'no_such_name'")
-
-
 DYNAMIC = model(step="x * 2").replace(
     "def test_step(gate):\n", "def test_step(request):\n    gate = request.getfixturevalue('gate')\n"
 )
@@ -166,8 +157,8 @@ WITHOUT = "-p", "no:benchmark"
 
 @pytest.mark.parametrize(
     "text",
-    [model(step="x * 2"), DYNAMIC, "def test_it(contrast):\n    pass\n"],
-    ids=["gate", "while it runs", "contrast"],
+    [model(step="x * 2"), DYNAMIC],
+    ids=["gate", "while it runs"],
 )
 @pytest.mark.parametrize("arguments", [(), ("-n1",)], ids=["one process", "workers"])
 def test_without_pytest_benchmark_one_line_says_what_to_do(project, text, arguments):

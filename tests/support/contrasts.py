@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate.model.computation import Amount
-from jaxgate.model.workloads.contrast import Contrast, SpeedClaim, Training
+from jaxgate import Amount
+from workloads.contrast.contrast import Contrast, SpeedClaim, Training
 
 ROWS, WIDTH = 4, 8
 

@@ -52,17 +52,13 @@ QUICK, SLOW = (Phases(trace_ns=n, lower_ns=n, compile_ns=n, first_call_ns=n, hos
 KNOWN_BREAK = "from jaxgate import KnownBreak"
 """How a project imports what ``jaxgate`` itself does not give."""
 
-OF_EXTRAS = {"jaxgate.observe.contrast.torch_runner"}
-"""What cannot be imported where an extra is not installed."""
-
 _TODAYS = ("jaxgate.keep.git", "jaxgate.cli.baselines")
 
 
 def import_everything() -> None:
     """Import all of jaxgate: pytester forgets what its runs import, and a patched module must be there before."""
     for found in pkgutil.walk_packages(jaxgate.__path__, "jaxgate."):
-        if found.name not in OF_EXTRAS:
-            importlib.import_module(found.name)
+        importlib.import_module(found.name)
 
 
 def duel(ratio: float, pairs: int = 20, *, traces: int = 0) -> Duel:

@@ -24,7 +24,7 @@ FAMILIES = {
 }
 CASES = [pytest.param(case, id=case.name) for cases in FAMILIES.values() for case in cases]
 
-OF_EXTRAS = {"workloads.contrast.torch_models", "workloads.contrast.torch_side"}
+OF_EXTRAS = {"workloads.contrast.torch_models", "workloads.contrast.torch_runner", "workloads.contrast.torch_side"}
 """What cannot be imported where an extra is not installed."""
 
 ROWS = {

@@ -19,19 +19,18 @@ from functools import partial
 from typing import Any
 
 from jaxgate import Size
-from jaxgate.model.workloads.contrast import Contrast, ContrastCase
 from workloads.contrast import lm, vit
+from workloads.contrast.contrast import Contrast, ContrastCase
 
 NEEDS = {"torch": "jaxgate[torch]"}
 
 
-def _case(sentence: str, sizes: dict[Size, Any], build: Callable[[Any], Contrast]) -> ContrastCase:
+def _case(name: str, sizes: dict[Size, Any], build: Callable[[Any], Contrast]) -> ContrastCase:
     builders = {size: partial(build, extents) for size, extents in sizes.items()}
-    return ContrastCase(family="contrast", sentence=sentence, needs=NEEDS, sizes=builders)
+    return ContrastCase(name=name, needs=NEEDS, sizes=builders)
 
 
 CONTRASTS: tuple[ContrastCase, ...] = (
     _case("vit-adamw-step-jax-vs-torch", vit.SIZES, vit.contrast),
     _case("lm-adamw-step-jax-vs-torch", lm.SIZES, lm.contrast),
 )
-"""Each as ``contrast(case)`` in a test."""

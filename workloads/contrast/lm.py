@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxgate import Size
-from jaxgate.model.workloads.contrast import Contrast
+from workloads.contrast.contrast import Contrast
 from workloads.contrast.sides import Model, contrast_of
 from workloads.training.lm import Size as Extents
 from workloads.training.lm import abstract, make_batch

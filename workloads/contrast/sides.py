@@ -12,7 +12,7 @@ import numpy as np
 from flax import nnx
 
 from jaxgate import Amount
-from jaxgate.model.workloads.contrast import Contrast, SpeedClaim, Training
+from workloads.contrast.contrast import Contrast, SpeedClaim, Training
 from workloads.parts import Tree
 from workloads.training.states import adamw, cross_entropy, filled, train_step, zeros
 

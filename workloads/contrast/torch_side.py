@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from jaxgate.model.workloads.contrast import Training
+from workloads.contrast.contrast import Training
 
 _AXES = {4: (2, 3, 1, 0), 2: (1, 0)}
 """From PyTorch's weights [outputs, inputs, ...] to JAX's kernels [..., inputs, outputs], by the number of axes."""

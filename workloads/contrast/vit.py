@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxgate import Amount, Size
-from jaxgate.model.workloads.contrast import Contrast
+from workloads.contrast.contrast import Contrast
 from workloads.contrast.sides import Model, contrast_of
 from workloads.parts import drawing
 from workloads.training.vit import Size as Extents

@@ -1,4 +1,4 @@
-"""What goes to a fresh process and comes back: a duel with its programs and arguments, a side of a contrast.
+"""What goes to a fresh process and comes back: a duel with its programs and arguments.
 
 Arrays in files: NumPy's format, with the types that NumPy alone does not know as bytes.
 """
@@ -18,7 +18,6 @@ from jaxgate.keep.files import ARRAYS_BYTES, OWN_BYTES, read_bytes, write_atomic
 from jaxgate.keep.strict import adapter_of
 from jaxgate.model.duel import Duel
 from jaxgate.model.program import Match, ProgramRecord, StoredProgram
-from jaxgate.model.workloads.contrast import SideLaunch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,17 +137,3 @@ def read_duels(folder: Path) -> dict[str, Duel]:
         FileNotFoundError: If the process that should have written it did not come to an end.
     """
     return adapter_of(dict[str, Duel]).validate_json(read_bytes(folder / "duels.json"))
-
-
-def write_record(path: Path, record: SideLaunch) -> None:
-    """Write what a fresh process has found out."""
-    write_atomic(path, adapter_of(SideLaunch).dump_json(record))
-
-
-def read_record(path: Path) -> SideLaunch | None:
-    """Read it; ``None`` if the process did not come to write it.
-
-    Raises:
-        ValueError: If the file is not what ``write_record`` writes.
-    """
-    return adapter_of(SideLaunch).validate_json(read_bytes(path)) if path.exists() else None

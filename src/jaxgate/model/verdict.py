@@ -19,7 +19,6 @@ from jaxgate.model.decision import Decision, Status
 from jaxgate.model.machine import HardwareKey
 from jaxgate.model.measurement import Roofline
 from jaxgate.model.waiver import Waiver
-from jaxgate.model.workloads.contrast import ContrastResult
 
 KEPT: dict[str, Any] = {"extra": "ignore", "strict": True, "allow_inf_nan": False}
 """How what a run left is read back: a later jaxgate may have added keys; no value may be of another type, and each is a number."""
@@ -174,7 +173,6 @@ class Verdict:
     # where its profiles and programs are, and where the time goes, once they were captured
     capture: Capture | None = None
     opinion: Opinion | None = None  # what a second opinion says of its result; `None` where none was wanted
-    contrast: ContrastResult | None = None  # the sides of a contrast, and how they compare; `None` of any other case
     # every number of it and of its baseline, for pages and the history; `None` if it could not be measured
     figures: Figures | None = None
 

@@ -9,12 +9,11 @@ import pytest
 
 if TYPE_CHECKING:
     from jaxgate.model.workload import Case
-    from jaxgate.model.workloads.contrast import ContrastCase
 
 __all__ = ["catalogue"]
 
 
-def catalogue(cases: Iterable[Case | ContrastCase]) -> pytest.MarkDecorator:
+def catalogue(cases: Iterable[Case]) -> pytest.MarkDecorator:
     """Parametrise a test over cases: ``@catalogue(scan.CASES)`` above ``def test_scan(case, gate)``.
 
     Raises:

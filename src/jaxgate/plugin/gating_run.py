@@ -15,7 +15,6 @@ from jaxgate.model.outcome import UsageError
 from jaxgate.model.workload import namesakes
 from jaxgate.plugin import reports, session_end, session_start, terminal
 from jaxgate.plugin.console import Console
-from jaxgate.plugin.contrasts import show_contrasts
 from jaxgate.plugin.options.table import AGAINST_ENV, UPGRADE
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
 from jaxgate.processes.worktree import resolve_revision
@@ -23,9 +22,7 @@ from jaxgate.settings import RunKind
 
 if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession
-    from jaxgate.plugin.contrast import ContrastGate
     from jaxgate.plugin.gate import Gate
-    from jaxgate.plugin.gated_test import GatedTest
     from jaxgate.plugin.modes.base import InsteadOfTests
 
 
@@ -112,12 +109,6 @@ class GatingRun:
         own = (capability.own_gate(request, benchmark) for capability in self._plugins)
         return next(filter(None, own), None) or Gate(request.node, benchmark, self.session())
 
-    def contrast(self, request: pytest.FixtureRequest, benchmark: Any, test: GatedTest) -> ContrastGate:
-        """The contrast of a test."""
-        from jaxgate.plugin.contrast import ContrastGate  # noqa: PLC0415 - imports JAX
-
-        return ContrastGate(request.node, benchmark, self.session(), test)
-
     def adapt(self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
         """Make the report of a test that gates say what came of its gate."""
         if call.when == "setup" or item.nodeid not in self._config.stash[TESTS].gates:
@@ -158,4 +149,3 @@ class GatingRun:
         terminal.summarise(Console(out), self._config)
         for capability in parts("terminal"):
             capability.show(Console(out), self._config)
-        show_contrasts(Console(out), self._config)

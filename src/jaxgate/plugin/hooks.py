@@ -20,7 +20,6 @@ from jaxgate.plugin.stash import GATE, SETTINGS, STDERR, SUSPECT, TESTS, Tests
 from jaxgate.plugin.xdist import devices, nodes
 
 if TYPE_CHECKING:
-    from jaxgate.plugin.contrast import ContrastGate
     from jaxgate.plugin.gate import Gate
 
 
@@ -99,30 +98,17 @@ def takes_gate(item: pytest.Item) -> bool:
     Which fixtures a name stands for has no public interface: ``tests/plugin/test_foreign_fixtures.py`` fails when it moves.
     """
     known = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
-    for name in ("gate", "contrast"):
-        for fixture in reversed(known.get(name, ())):
-            if fixture.func.__module__ == __name__:
-                return True
-            if name not in fixture.argnames:  # else it stands before another of its name, and asks for that
-                break
+    for fixture in reversed(known.get("gate", ())):
+        if fixture.func.__module__ == __name__:
+            return True
+        if "gate" not in fixture.argnames:  # else it stands before another of its name, and asks for that
+            break
     return False
 
 
 @pytest.fixture
 def gate(request: pytest.FixtureRequest) -> Gate:
     """Gate a case or a function: ``gate(case)`` or ``gate(function, *args, donate="state")``."""
-    return _gate_of(request)[0]
-
-
-@pytest.fixture
-def contrast(request: pytest.FixtureRequest) -> ContrastGate:
-    """Compare one training step in several frameworks: ``contrast(case)``."""
-    own, benchmark = _gate_of(request)
-    return begin(request.config).contrast(request, benchmark, own.test)
-
-
-def _gate_of(request: pytest.FixtureRequest) -> tuple[Gate, Any]:
-    """The one gate of a test with its row, also of one that asks for it only while it runs."""
     item, config = request.node, request.config
     why_not = nodes.why_not_here(config) or benchmark_rows.why_not_here(config)
     if why_not:
@@ -134,7 +120,8 @@ def _gate_of(request: pytest.FixtureRequest) -> tuple[Gate, Any]:
         benchmark_rows.switch_on(benchmark, config)
     if GATE not in item.stash:
         item.stash[GATE] = begin(config).gate(request, benchmark)
-    return item.stash[GATE], benchmark
+    own: Gate = item.stash[GATE]
+    return own
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -14,7 +14,6 @@ from jaxgate.ext.history.text import describe_drift
 from jaxgate.model.decision import Status
 from jaxgate.model.outcome import RESULTS_SCHEMA, Outcome
 from jaxgate.model.verdict import CallTimes, Figures, Finding, Verdict
-from jaxgate.report.contrast import contrast_json
 from jaxgate.report.printable import printable
 from jaxgate.report.text import explain
 
@@ -82,7 +81,6 @@ def _case(verdict: Verdict, outcome: Outcome, environments: Sequence[Mapping[str
         "baseline": verdict.baseline,
         "origin": verdict.origin and verdict.origin.place,
         "opinion": None if verdict.opinion is None else {**asdict(verdict.opinion), "by": str(verdict.opinion.by)},
-        **({} if verdict.contrast is None else {"contrast": contrast_json(verdict.contrast)}),
         "bundle": verdict.capture.folder if verdict.capture is not None else "",
         "profiled": list(verdict.capture.sides) if verdict.capture is not None else [],
         "text": _text(verdict, outcome),

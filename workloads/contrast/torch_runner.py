@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from jaxgate.model.workloads.contrast import Training, Traits
+from workloads.contrast.contrast import Training, Traits
 
 logging.getLogger("torch.__trace").propagate = False  # thousands of empty records under a test that fails
 _COPIES = frozenset({"clone", "copy_", "_to_copy", "contiguous"})

@@ -1,26 +1,21 @@
-"""Contrasts: one training step in several frameworks, with the same weights, data, loss and precision."""
+"""What a contrast is made of: one training step in several frameworks, with the same weights, data, loss and precision."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from math import inf, nan
 from statistics import median
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from jaxgate.model.claim import RUN_NS, Claim
-from jaxgate.model.computation import Amount
-from jaxgate.model.decision import Decision
-from jaxgate.model.numbers import STRICT
-from jaxgate.settings import Size
-
-Framework = Literal["jax", "torch"]
+from jaxgate import Amount, Size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
     """A training step of one framework, with a state of its own and one batch."""
 
-    framework: Framework  # whose step it is
+    framework: Literal["jax", "torch"]
     # of JAX the trees that the step carries on, the parameters first, as NumPy arrays. Of PyTorch the module and its
     # optimiser, which the step changes in place.
     state: tuple[Any, ...]
@@ -32,8 +27,7 @@ class Training:
     logits: Callable[..., Any]  # of JAX `logits(parameters, inputs)`, of PyTorch `logits(inputs)`: what the loss is of
     loss: Callable[[Any, Any], Any]  # the loss of logits and labels, a scalar
     load: Callable[[], Any]  # makes a batch on the host, as the input pipeline does
-    # from the parameters of JAX, or the module of PyTorch, to NumPy arrays under names and in layouts that all sides
-    # share
+    # from the parameters of JAX, or the module of PyTorch, to NumPy arrays with names and layouts that all sides share
     weights: Callable[[Any], Mapping[str, Any]]
     compiled: bool = False  # of PyTorch whether the step is compiled; one that is not then is an error
 
@@ -47,11 +41,6 @@ class SpeedClaim:
     factor: float = 1.0  # the multiple
     why: str = ""  # half a sentence for whoever sees it broken
 
-    @property
-    def claim(self) -> Claim:
-        """The same as a gate claims it of a subject and its reference."""
-        return Claim(quantity=RUN_NS, relation="<=", factor=self.factor, why=self.why)
-
     def __str__(self) -> str:
         """Read as ``torch compiled ≤ 1 × torch eager``."""
         return f"{self.side} ≤ {self.factor:.15g} × {self.other}"
@@ -64,8 +53,7 @@ class Contrast:
     # builders by name; each call of one starts from the same weights. The others are held against the first.
     sides: Mapping[str, Callable[[], Training]]
     amount: Amount  # what a step gets done
-    # how far logits, losses and weights may differ between the sides, relative to the largest number of an array
-    rtol: float
+    rtol: float  # how far logits, losses and weights may differ, relative to the largest number of an array
     steps: int = 5  # how many steps must agree
     claims: Sequence[SpeedClaim] = ()  # what must hold of their times on any machine
 
@@ -84,15 +72,10 @@ class Contrast:
 class ContrastCase:
     """A contrast by its name, in each size; built inside the test."""
 
-    family: str  # the topic; `-k` finds it
-    sentence: str  # the pytest id
+    name: str  # the pytest id
     needs: Mapping[str, str]  # modules that must be installed, each with the extra that brings it
-    sizes: Mapping[Size, Callable[[], Contrast]]  # what builds it for small and for full hardware
-
-    @property
-    def name(self) -> str:
-        """The name in reports: ``family/sentence``."""
-        return f"{self.family}/{self.sentence}"
+    # what builds it for small and for full hardware; functions of a module, as another process calls them, too
+    sizes: Mapping[Size, Callable[[], Contrast]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,25 +93,23 @@ class Traits:
 class Difference:
     """How far a side is from the first one, at one stage."""
 
-    side: str  # which side
+    side: str
     stage: str  # `weights`, `logits`, `loss function`, `loss` or `weights after training`
     place: str  # which array, or which step
-    # largest distance, relative to the largest number of the array; infinite where shapes differ or a number is NaN
-    error: float
-    ours: float  # the side's number there
-    theirs: float  # the first side's
+    error: float = inf  # relative to the largest number of the array; infinite where shapes differ or a number is NaN
+    ours: float = nan  # the side's number there
+    theirs: float = nan  # the first side's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SideLaunch:
+class Alone:
     """A side in a process of its own."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     first_step_s: float  # from building the model to the end of its first step, compiling included
     step_ns: tuple[int, ...]  # time of a step, each the mean of some in a row
-    # what it held at most: of the device where that can be read, else of the process, beyond its imports
-    peak_bytes: int
+    peak_bytes: (
+        int  # what it held at most: of the device where that can be read, else of the process beyond its imports
+    )
     of_device: bool  # whether the peak is the device's
 
     @property
@@ -136,29 +117,13 @@ class SideLaunch:
         """Median time of a step."""
         return median(self.step_ns)
 
-    def ratio(self, other: SideLaunch) -> float:
+    @property
+    def spread(self) -> float:
+        """How far a middle half of its steps reaches, relative to their median."""
+        ordered = sorted(self.step_ns)
+        quarter = len(ordered) // 4
+        return (ordered[-1 - quarter] - ordered[quarter]) / self.run_ns
+
+    def ratio(self, other: Alone) -> float:
         """How long a step takes in multiples of another side's."""
         return self.run_ns / other.run_ns
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContrastSide:
-    """What was found out about one side."""
-
-    name: str  # the side
-    traits: Traits  # what its framework says
-    run_ns: float | None = None  # median time of a step in the duel
-    # its time in multiples of the first side's, by a duel in one process; `None` of the first side
-    ratio: Decision | None = None
-    launch: SideLaunch | None = None  # the side in a process of its own; `None` where that failed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContrastResult:
-    """What a contrast shows."""
-
-    amount: Amount  # what a step gets done
-    sides: tuple[ContrastSide, ...]  # each side, the first one first
-    differences: tuple[Difference, ...]  # how far the sides are apart, stage by stage
-    steps: int  # how many steps were compared
-    notes: tuple[str, ...] = field(default=())  # what to know before the figures are quoted

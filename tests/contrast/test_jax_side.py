@@ -8,12 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.experimental import pallas
-from support.contrasts import ROWS, WIDTH, logits, squared, training
+from support.contrasts import ROWS, WIDTH, contrast, logits, squared, training
 
-from jaxgate.observe.contrast.agreement import differences, look_at
-from jaxgate.observe.contrast.launch import launch_side
-from jaxgate.observe.contrast.loading import loading_of
-from jaxgate.observe.contrast.runner import ContrastOpponent, runner_of
+from workloads.contrast.compare import differences, look_at, run_alone
+from workloads.contrast.runners import Opponent, loading_of, runner_of
 
 FORWARD_AND_BACKWARD = 2 * (2 * ROWS * WIDTH * WIDTH)
 """Of the layer, and of its weights' gradient; nobody asks for that of the inputs."""
@@ -150,14 +148,14 @@ def test_a_burst_starts_from_the_first_weights_and_counts_its_steps():
             self.did.append("wait")
 
     runner, clock = Counting(), itertools.count(0, 7).__next__
-    assert ContrastOpponent(runner).burst(3, clock) == 7
+    assert Opponent(runner).burst(3, clock) == 7
     assert runner.did == ["reset", "step", "step", "step", "wait"]
 
 
 def test_a_process_of_its_own_times_the_first_step_and_later_ones():
     """By a clock of which each look is 10 ms later."""
     clock = itertools.count(0, 10_000_000).__next__  # each look at it is 10 ms later
-    found = launch_side(training, [], clock)
+    found = run_alone(contrast, (), "one", clock)
     assert found.first_step_s == 0.01
     assert set(found.step_ns) == {1_000_000}  # ten steps fill a burst of 0.1 s
     assert found.peak_bytes >= 0

@@ -1,23 +1,118 @@
-"""A training step in JAX, run for a contrast."""
+"""The sides of a contrast, run: what it asks of each, whatever its framework; a step in JAX; what loading a batch asks of JAX."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from math import prod
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import jax
 import numpy as np
 
-from jaxgate.model.workloads.contrast import Training, Traits
+from jaxgate import Contract
+from jaxgate.model.words import plural
+from jaxgate.observe.execute.dispatches import count_launches
 from jaxgate.observe.jax_extend import jax_extend
+from jaxgate.observe.trace.clocks import Clock
 from jaxgate.observe.trace.jaxpr_cost import count_work
+from workloads.contrast.contrast import Training, Traits
 
 _FUSED = ("attention", "fmha", "flash", "pallas_call")
 """Parts of the names of primitives that stand for a whole attention, or for a kernel."""
 _PRODUCTS = frozenset({"dot_general", "conv_general_dilated", "ragged_dot_general"})
 _MOVES = frozenset({"transpose", "copy"})
 _VIEWS = frozenset({"convert_element_type", "reshape", "squeeze"})
+
+
+class Runner(Protocol):
+    """A training step with its state."""
+
+    def reset(self) -> None:
+        """Begin again from the first weights."""
+
+    def logits(self) -> np.ndarray[Any, Any]:
+        """What the model makes of the batch, as float64."""
+
+    def loss_of(self, logits: np.ndarray[Any, Any]) -> float:
+        """The loss of these logits and the batch's labels."""
+
+    def step(self) -> Any:
+        """Start one step; gives what to wait for."""
+
+    def wait(self, loss: Any) -> float:
+        """Wait for a step; gives its loss."""
+
+    def weights(self) -> Mapping[str, np.ndarray[Any, Any]]:
+        """The parameters as they are now, as float64 under the shared names."""
+
+    def traits(self) -> Traits:
+        """What its framework says of a step."""
+
+    def peak_bytes(self) -> int | None:
+        """What the device held at most; ``None`` where that is not known."""
+
+
+def runner_of(training: Training) -> Runner:
+    """The side of a framework.
+
+    Raises:
+        ImportError: If that framework is not installed.
+    """
+    if training.framework == "jax":
+        return JaxRunner(training)
+    from workloads.contrast.torch_runner import TorchRunner  # noqa: PLC0415 - imports PyTorch
+
+    return TorchRunner(training)
+
+
+@dataclass(frozen=True, slots=True)
+class Opponent:
+    """A side as a duel wants it; each burst starts from the first weights, so that no side trains into another regime."""
+
+    runner: Runner
+    contract: Contract = "throughput"
+
+    @property
+    def consumed(self) -> bool:
+        """Never: a step changes its own state."""
+        return False
+
+    def results(self) -> list[np.ndarray[Any, Any]] | None:
+        """None: whether the sides agree is seen before."""
+        return None
+
+    def burst(self, calls: int, clock: Clock) -> int:
+        """Nanoseconds that some steps in a row take, waited for at the end."""
+        self.runner.reset()
+        begin = clock()
+        for _ in range(calls):
+            loss = self.runner.step()
+        self.runner.wait(loss)
+        return clock() - begin
+
+
+def loading_of(load: Callable[[], Any]) -> tuple[str, ...]:
+    """What one warm call launches or transfers, and whether it gives arrays of JAX, a phrase each.
+
+    An input pipeline that uses JAX competes with the step for the device.
+
+    Raises:
+        RuntimeError: If the backend's profile does not show it: nothing would look like something clean.
+    """
+    arrays = sum(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(load()))
+    seen = count_launches(lambda: load, [jax.devices()[0]])
+    if seen.programs is None or seen.transfers is None:
+        raise RuntimeError(f"what the input pipeline asks of JAX is not known: {seen.why_not}")
+    found = [f"{plural(arrays, 'of its arrays is', 'of its arrays are')} JAX's"] if arrays else []
+    for one, several, counted, lines in (
+        ("launch", "launches", seen.programs, seen.program_lines),
+        ("transfer", "transfers", seen.transfers, seen.transfer_lines),
+    ):
+        for name, times in counted.items():
+            place = f" at {lines[name]}" if name in lines else ""
+            found.append(f"{plural(times, one, several)} of {name}{place}")
+    return tuple(found)
 
 
 class JaxRunner:

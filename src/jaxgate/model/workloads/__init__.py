@@ -1,1 +1,0 @@
-"""What is asked for: workloads, what they build, their names and claims."""
