@@ -19,11 +19,6 @@ from jaxgate.model.workload import possible_names
 def refuse_foreign(project: Path, recorded_by: str, test: str) -> None:
     """Refuse a baseline that a test of another file recorded, where that test still stands there.
 
-    Args:
-        project: Root folder of the tests.
-        recorded_by: pytest node id of the test that recorded it.
-        test: The one that asks for it.
-
     Raises:
         InvalidCaseError: If both are there.
     """
@@ -73,12 +68,7 @@ class CaseNames:
         self._namesakes = namesakes
 
     def of(self, test: str, given: str | None) -> tuple[str, str]:
-        """Family and sentence of a case.
-
-        Args:
-            test: pytest node id.
-            given: The name that the user gave.
-        """
+        """Family and sentence of a case."""
         names = possible_names(test, given)
         if len(names) == 1:
             return names[0]

@@ -78,11 +78,7 @@ TESTED = "0.12"
 
 
 def untested(found: str) -> str:
-    """One line about a newer jax; empty for one that was tested.
-
-    Args:
-        found: The version that is installed.
-    """
+    """One line about a newer jax; empty for one that was tested."""
     if Version(found).release[:2] <= Version(TESTED).release:
         return ""
     return (

@@ -59,13 +59,7 @@ COPIED = (
 
 
 def is_copied(path: Path, case: str, found: str) -> bool:
-    """Whether a file of one case speaks of another one that has its own, too; one that was moved (``git mv``) does not.
-
-    Args:
-        path: The file.
-        case: Of which it is the file.
-        found: Of which it speaks.
-    """
+    """Whether a file of one case speaks of another one that has its own, too; one that was moved (``git mv``) does not."""
     folder = path.parents[case.count("/")]
     parts = found.split("/")
     return ".." in parts or len(parts) != case.count("/") + 1 or os.path.lexists(folder.joinpath(f"{found}.json"))
@@ -162,11 +156,7 @@ class BaselineStore:
         return any((folder / f"{case}.json").is_file() for folder in folders)
 
     def of_named_targets(self, but_not: Collection[str]) -> tuple[dict[Path, Baseline], list[CorruptBaselineError]]:
-        """Read the baselines of gates that name their targets (``Case.on``), which any run judges, in this release line.
-
-        Args:
-            but_not: Folders to leave out.
-        """
+        """Read the baselines of gates that name their targets (``Case.on``), which any run judges, in this release line."""
         paths: list[Path] = []
         for folder in self.root.iterdir() if self.root.is_dir() else ():
             named = split_folder_name(folder.name)

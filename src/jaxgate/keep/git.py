@@ -37,12 +37,7 @@ _NO_CODE = (
 
 
 def git_command(folder: Path, *arguments: str) -> list[str]:
-    """A command line of git that runs nothing of the checkout.
-
-    Args:
-        folder: A folder inside the checkout.
-        arguments: The command.
-    """
+    """A command line of git that runs nothing of the checkout."""
     settings = [part for setting in _NO_CODE for part in ("-c", setting)]
     return ["git", *settings, "-C", str(folder), *arguments]
 

@@ -60,14 +60,7 @@ def append_log(
 
 
 def log_trimmed(root: Path, *, removed: Sequence[str], programs: int, why: str) -> Path:
-    """Add the entry of a trim.
-
-    Args:
-        root: The folder of the baselines.
-        removed: Baselines that were removed, as ``folder/family/sentence``.
-        programs: How many programs were.
-        why: The reason that was given.
-    """
+    """Add the entry of a trim."""
     parts = [f"baselines {', '.join(f'`{name}`' for name in sorted(removed))}"] if removed else []
     parts += [f"{plural(programs, 'program')} that no baseline names"] if programs else []
     return _write(root, f"trimmed {' and '.join(parts)}", why)

@@ -137,10 +137,6 @@ def find_unreferenced(root: Path, named: Named, *, only: Collection[str] | None 
 def collect(root: Path, only: Collection[str]) -> list[tuple[Path, int]]:
     """Remove the programs of some structures that no baseline of any hardware names.
 
-    Args:
-        root: The folder of the baselines.
-        only: The structures: of baselines that were just replaced.
-
     Returns:
         What was removed, with its size in bytes.
 

@@ -77,9 +77,6 @@ _MARK = "-jax-"
 def release_line(version: str) -> str:
     """The first two numbers of a version: ``0.12`` of ``0.12.0.1``.
 
-    Args:
-        version: Of jax, as its package says it.
-
     Raises:
         ValueError: If it does not start with two numbers.
     """
@@ -90,12 +87,7 @@ def release_line(version: str) -> str:
 
 
 def folder_name(slug: str, line: str) -> str:
-    """The folder of the baselines of one hardware and one release line.
-
-    Args:
-        slug: The hardware, for example ``cpu-amd-epyc-1``.
-        line: The release line.
-    """
+    """The folder of the baselines of one hardware and one release line."""
     return f"{slug}{_MARK}{line}"
 
 
@@ -106,12 +98,7 @@ def split_folder_name(name: str) -> tuple[str, str] | None:
 
 
 def distance(line: str, here: str) -> tuple[int, int, int]:
-    """Sorts lines by how near they are to one: itself, then older ones from the newest, then newer ones from the oldest.
-
-    Args:
-        line: The one to sort.
-        here: The one that is looked for.
-    """
+    """Sorts lines by how near they are to one: itself, then older ones from the newest, then newer ones from the oldest."""
     (major, minor), (own_major, own_minor) = (map(int, one.split(".")) for one in (line, here))
     if (major, minor) == (own_major, own_minor):
         return (0, 0, 0)

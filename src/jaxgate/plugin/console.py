@@ -8,11 +8,7 @@ from jaxgate.report.printable import printable, printable_line
 
 
 class Console:
-    """The part of pytest's terminal that is used.
-
-    Args:
-        reporter: pytest's own.
-    """
+    """The part of pytest's terminal that is used."""
 
     def __init__(self, reporter: pytest.TerminalReporter) -> None:
         self._reporter = reporter

@@ -27,9 +27,6 @@ def own_program(module: str) -> list[str]:
     """The command of a program of jaxgate's own, whose complaints are errors only.
 
     Files of the folder that it starts in are not taken for modules: a project may have a ``types.py``.
-
-    Args:
-        module: Its whole name.
     """
     return [sys.executable, "-P", "-W", "ignore", "-m", module]
 

@@ -126,13 +126,6 @@ def judge_test(
 ) -> Mapping[str, Any]:
     """Judge a test by a run of its own.
 
-    Args:
-        side: How to run it.
-        test: pytest node id.
-        against: Options that say what it is compared with.
-        folder: For what the run leaves.
-        run: Runs the command in a process.
-
     Returns:
         What ``results.json`` of that run says.
 

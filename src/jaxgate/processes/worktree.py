@@ -27,13 +27,7 @@ _ENGINE = Path(__file__).resolve().parents[1]
 
 
 def environment_for(worktree: Path, top: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a process that runs another revision.
-
-    Args:
-        worktree: The other checkout.
-        top: This checkout.
-        environ: The environment of a process that runs this one.
-    """
+    """The environment of a process that runs another revision."""
     found = dict(environ)
     inside = [Path(entry).resolve() for entry in sys.path if entry and Path(entry).resolve().is_relative_to(top)]
     moved = [str(worktree / entry.relative_to(top)) for entry in inside if _is_source(entry)]

@@ -39,12 +39,7 @@ class Renamed:
 
 
 def find_renamed(session: GateSession, orphans: Mapping[Path, Baseline]) -> list[Renamed]:
-    """Pair cases without a baseline with baselines without a test, by their program; never where two would fit.
-
-    Args:
-        session: The run, over.
-        orphans: Baselines without a test, by file.
-    """
+    """Pair cases without a baseline with baselines without a test, by their program; never where two would fit."""
     before: dict[Program, set[str]] = {}
     for baseline in orphans.values():
         before.setdefault(_program(baseline.hardware.slug, baseline.fingerprints), set()).add(baseline.case)

@@ -86,10 +86,6 @@ class CommitRange:
     def opened(self, revision: str, *, copied: bool) -> Iterator[Side]:
         """A checkout of a commit, to run tests in.
 
-        Args:
-            revision: The commit.
-            copied: Whether today's tests are laid over it.
-
         Raises:
             UsageError: If git cannot check it out.
         """

@@ -60,13 +60,7 @@ def _parsed(text: str) -> Version | None:
 
 
 def requirement(package: str, release: str, installed: Iterable[str]) -> str:
-    """What is installed to have a release: of jax, with the plugins that are here.
-
-    Args:
-        package: The package.
-        release: Its version.
-        installed: Names of the packages that are here.
-    """
+    """What is installed to have a release: of jax, with the plugins that are here."""
     extras = sorted({extra for name, extra in _EXTRAS.items() if name in installed}) if package == "jax" else []
     with_extras = f"{package}[{','.join(extras)}]" if extras else package
     return f"{with_extras}=={release}"

@@ -131,10 +131,6 @@ class Revisions:
     def measure(self, revision: str, *, copied: bool) -> Baseline:
         """What the test records of a revision; read back where it was recorded before.
 
-        Args:
-            revision: The revision.
-            copied: Whether today's tests are laid over it.
-
         Raises:
             NotMeasuredError: If it records nothing of this case.
             UsageError: If the test has several cases, and none was named.

@@ -53,17 +53,7 @@ class AlikeError(Exception):
 
 
 class Search:
-    """One search.
-
-    Args:
-        question: What is searched for.
-        within: The range.
-        revisions: Measures them.
-        file: Keeps how far the search came.
-        begin: Told what begins.
-        end: Told how it ended.
-        clock: Seconds, for the eye.
-    """
+    """One search."""
 
     def __init__(
         self,

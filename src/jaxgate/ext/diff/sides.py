@@ -78,12 +78,7 @@ def side_of_hardware(name: str, root: Path) -> DiffSide | None:
 
 
 def side_of_commit(name: str, points: Sequence[HistoryPoint]) -> DiffSide | None:
-    """What the history remembers of a commit; ``None`` if no case of it has facts.
-
-    Args:
-        name: The commit, as the user named it.
-        points: Of each case the newest.
-    """
+    """What the history remembers of a commit; ``None`` if no case of it has facts."""
     cases = _grouped(
         (
             point.case,
@@ -108,10 +103,6 @@ def side_of_commit(name: str, points: Sequence[HistoryPoint]) -> DiffSide | None
 
 def side_of_revision(name: str, root: Path) -> DiffSide | None:
     """What a revision of git has stored, of all hardware; ``None`` if git does not know the revision, or it has nothing.
-
-    Args:
-        name: A commit, a branch, a tag.
-        root: The folder of the baselines.
 
     Raises:
         UsageError: If a baseline of it cannot be read; of another schema, for example.

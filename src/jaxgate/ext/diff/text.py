@@ -26,12 +26,7 @@ _TIMES = ("run_ns", "compile_ns", "trace_ns")
 
 
 def diff_lines(diff: RunDiff, *, everything: bool = False) -> list[str]:
-    """Both sides, how many cases went which way, and a line for each case that differs.
-
-    Args:
-        diff: The two sides.
-        everything: All cases and all of their facts.
-    """
+    """Both sides, how many cases went which way, and a line for each case that differs."""
     lines = aligned([("first", diff.first.name, diff.first.about), ("second", diff.second.name, diff.second.about)])
     lines += ["", _counts(diff)]
     differing = [case for case in diff.cases if case.facts]

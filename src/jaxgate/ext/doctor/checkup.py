@@ -240,12 +240,7 @@ _WORDS = 17
 
 
 def checkup_text(remarks: Sequence[Remark], width: int) -> str:
-    """All remarks, wrapped, and a last line that sums them up.
-
-    Args:
-        remarks: In the order to print.
-        width: Columns of the terminal.
-    """
+    """All remarks, wrapped, and a last line that sums them up."""
     lines = []
     for remark in remarks:
         first, *rest = wrap(remark.found, max(width - _WORDS, 20), break_long_words=False, break_on_hyphens=False)

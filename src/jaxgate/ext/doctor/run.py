@@ -29,9 +29,6 @@ MOST_COLUMNS = 110
 def doctor(*, see: Callable[[Path], Surroundings] | None = None) -> int:
     """Look at this machine and project, and print what that means for a gate.
 
-    Args:
-        see: Looks at them, given the folder of the baselines.
-
     Returns:
         The exit code: 1 if something keeps a gate from judging here.
     """

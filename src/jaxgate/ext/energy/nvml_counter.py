@@ -19,10 +19,6 @@ NAME = "NVML"
 class NvmlDriver:
     """The driver, opened once and held open until this process ends.
 
-    Args:
-        environ: ``CUDA_VISIBLE_DEVICES`` names the devices that JAX counts from 0.
-        load: Gives NVML's module.
-
     Raises:
         CounterError: If it cannot be opened.
     """
@@ -72,12 +68,7 @@ class NvmlDriver:
 
 
 class NvmlCounter:
-    """The counters of some GPUs.
-
-    Args:
-        nvml: NVML's module, initialised.
-        handles: The devices.
-    """
+    """The counters of some GPUs."""
 
     name = NAME
 

@@ -58,11 +58,6 @@ def calls_of_burst(call_ns: float, *, consumed: bool) -> int:
 def take_energy(meter: EnergyMeter, bursts: Sequence[Burst], calls_ns: Sequence[float]) -> list[EnergyRun] | NoEnergy:
     """Measure the energy of the calls of one side, or of two in the order ABBA.
 
-    Args:
-        meter: Counts for the devices that the calls run on.
-        bursts: For each side what makes its calls, warm.
-        calls_ns: For each side about what one call takes.
-
     Returns:
         A run for each side, all with the same idle time before them; or why there is none.
     """

@@ -371,11 +371,7 @@ def split(values: Sequence[float], penalty: float, least: int) -> list[int]:
 
 
 def changes_of(points: Sequence[HistoryPoint]) -> CaseChanges:
-    """All that the history of one case in one folder shows, of its newest run.
-
-    Args:
-        points: Its runs, oldest first.
-    """
+    """All that the history of one case in one folder shows, of its newest run."""
     known = comparable(points)
     chain = chain_times(known)
     policies = (*POLICIES, *ARRIVAL_POLICIES)

@@ -14,13 +14,7 @@ if TYPE_CHECKING:
 
 
 def remember(session: GateSession, record: RunRecord, file: Path) -> None:
-    """Add a run to the history, if it judged or recorded anything. Whatever goes wrong is one line, and changes no verdict.
-
-    Args:
-        session: The run, over.
-        record: What its ``results.json`` says.
-        file: Where that was written.
-    """
+    """Add a run to the history, if it judged or recorded anything. Whatever goes wrong is one line, and changes no verdict."""
     named = session.settings.history
     if named == HISTORY_OFF or not record.cases:
         return

@@ -155,12 +155,7 @@ def find_place(text: str, root: Path) -> Path | None:
 
 
 class HistoryStore:
-    """The history in a file, which is made with the first run.
-
-    Args:
-        file: The SQLite file.
-        busy_s: Seconds to wait for another process that writes.
-    """
+    """The history in a file, which is made with the first run."""
 
     def __init__(self, file: Path, *, busy_s: float = BUSY_S) -> None:
         self._file = file

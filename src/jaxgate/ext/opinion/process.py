@@ -21,12 +21,7 @@ Values = np.ndarray[Any, Any]
 
 
 class InterpreterProcess:
-    """The reference interpreter in a process that is started when it is first asked: it ends its process at what it does not know.
-
-    Args:
-        environ: Variables of the process.
-        module: What the process runs.
-    """
+    """The reference interpreter in a process that is started when it is first asked: it ends its process at what it does not know."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ, *, module: str = "jaxgate.ext.opinion.worker") -> None:
         self._environ = environ

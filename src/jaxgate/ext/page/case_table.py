@@ -52,10 +52,6 @@ def to_fragment(key: str) -> str:
 def to_file(folder: str, *parts: str) -> str:
     """A link to a file or a folder below the page's own, or below a folder of ours.
 
-    Args:
-        folder: A path from the page, of ours: ``""``, ``"../perf-artifacts"``.
-        parts: Names that came with the results.
-
     Returns:
         The link; empty if a name would lead elsewhere.
     """

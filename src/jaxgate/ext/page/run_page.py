@@ -27,12 +27,7 @@ _NO_PHASES = frozenset({"trace_wait_ns", "yardstick_ns"})
 
 
 def failure_values(rows: Sequence[Row], budget: TextBudget) -> dict[str, Any]:
-    """What the template of the failures is given.
-
-    Args:
-        rows: Of the cases that failed.
-        budget: Room for their texts.
-    """
+    """What the template of the failures is given."""
     shown = [_failure(row, budget) for row in rows[:MOST]]
     return {"failures": shown, "more": len(rows) - len(shown), "open": OPEN}
 

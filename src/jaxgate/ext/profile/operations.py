@@ -64,9 +64,6 @@ def divide(spans: Iterable[Span], begin_ns: float, end_ns: float) -> StepTimes:
 def typical(steps: Sequence[StepTimes]) -> OpTimes:
     """The mean of the quicker half of the steps: others were interrupted.
 
-    Args:
-        steps: At least one.
-
     Raises:
         ValueError: If there is none.
     """
@@ -194,11 +191,6 @@ def by_thread(spans: Iterable[Span]) -> Iterator[list[Span]]:
 
 def communication(spans: Iterable[Span], begin_ns: float, end_ns: float) -> Communication | None:
     """Communication of one step, as the mean of its devices.
-
-    Args:
-        spans: Operations of the step, of all threads.
-        begin_ns: When the step began.
-        end_ns: When its result was there.
 
     Returns:
         ``None`` where no operation says which device it ran on.

@@ -66,9 +66,6 @@ def _become(folder: Path, port: int | None) -> NoReturn:
 def deep_links(folder: Path) -> dict[str, dict[str, str]]:
     """Where TensorBoard shows the trace of each side of each case, without the address of the server.
 
-    Args:
-        folder: What TensorBoard is given as its log folder.
-
     Returns:
         By case, then by side: ``/?run=…&tag=trace_viewer@&host=…#profile``.
     """

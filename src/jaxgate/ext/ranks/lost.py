@@ -23,11 +23,6 @@ ENDING_S = 120.0
 class Ending:
     """Ends this process where its job is broken: from a thread of its own if the one of the tests does not.
 
-    Args:
-        config: pytest's.
-        session: pytest's.
-        station: This rank.
-
     Attributes:
         item: The test that runs.
     """

@@ -80,11 +80,6 @@ _TIMED = ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
 def merge(own: Measurement, others: Sequence[RankMeasurement], name: str) -> tuple[Measurement, dict[str, str]]:
     """Make one measurement of what all ranks saw.
 
-    Args:
-        own: Rank 0's.
-        others: Those of the other ranks.
-        name: Rank 0, for people.
-
     Returns:
         The measurement: the worst fact, the phases and the samples of the slowest rank; and which rank each fact comes
         from that is not equal on all of them.

@@ -59,11 +59,7 @@ class Reduction(Generic[T]):
         self.tries = 0
 
     def steps(self, start: T) -> Iterator[Step[T]]:
-        """Everything smaller that was found, each smaller than the one before; the last one is the smallest.
-
-        Args:
-            start: What shows it.
-        """
+        """Everything smaller that was found, each smaller than the one before; the last one is the smallest."""
         best = start
         while not self._over():
             before = best

@@ -74,14 +74,7 @@ def reduce_programs(
     budget_s: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[Step[Programs]]:
-    """Make programs smaller while they show it; each step was verified.
-
-    Args:
-        start: Programs that show it.
-        oracle: Whether programs show it.
-        budget_s: Seconds.
-        clock: Seconds of some day.
-    """
+    """Make programs smaller while they show it; each step was verified."""
     end = clock() + budget_s
     search = Reduction(Shrinking().moves(), shows=Guarded(oracle), size=size, over=lambda: clock() >= end)
     yield from search.steps(start)

@@ -155,11 +155,7 @@ class TargetProcess:
 
 
 class OpenCompilers:
-    """Starts the compiler of a target when it is first asked for.
-
-    Args:
-        open_target: Starts one.
-    """
+    """Starts the compiler of a target when it is first asked for."""
 
     def __init__(self, open_target: Callable[[Target], TargetCompiler]) -> None:
         self._open_target = open_target

@@ -111,11 +111,6 @@ def judge_each(
 ) -> tuple[GateExit, str, str]:
     """Run the suite for each target that the arguments name, one after the other.
 
-    Args:
-        arguments: pytest's, with all targets.
-        environ: Environment variables.
-        judge: Runs the suite once.
-
     Returns:
         What all of them mean for a pipeline, why, and the page that shows them side by side.
 

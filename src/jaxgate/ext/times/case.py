@@ -24,13 +24,7 @@ ITSELF = "a duel of a program with itself cannot show that"
 
 
 class StoredTimesClock:
-    """Answers with stored times where the hardware is registered and a duel cannot.
-
-    Args:
-        quiet: Slugs of the registered hardware.
-        times: What is stored.
-        again: How the tests of this run are run again.
-    """
+    """Answers with stored times where the hardware is registered and a duel cannot."""
 
     def __init__(self, quiet: Sequence[str], times: TimesStore, again: Side) -> None:
         self._quiet = frozenset(quiet)

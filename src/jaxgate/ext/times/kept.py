@@ -19,21 +19,12 @@ FOLDER = "times"
 
 
 def times_beside(path: Path) -> Path:
-    """Where the stored times of a baseline lie, whether or not they exist.
-
-    Args:
-        path: The file of the baseline.
-    """
+    """Where the stored times of a baseline lie, whether or not they exist."""
     return path.parents[1] / FOLDER / path.parent.name / path.name
 
 
 class TimesStore:
-    """The stored times of one project, in the folder of its baselines.
-
-    Args:
-        root: That folder.
-        line: The release line of the jax that runs.
-    """
+    """The stored times of one project, in the folder of its baselines."""
 
     def __init__(self, root: Path, line: str) -> None:
         self.root = root

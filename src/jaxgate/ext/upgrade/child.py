@@ -26,12 +26,7 @@ _UNMEASURED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED})
 
 
 class NoteTaker:
-    """Writes a line at once for each thing that happens: the process may die.
-
-    Args:
-        config: pytest's.
-        into: The file.
-    """
+    """Writes a line at once for each thing that happens: the process may die."""
 
     def __init__(self, config: pytest.Config, into: Path) -> None:
         self._config, self._into = config, into

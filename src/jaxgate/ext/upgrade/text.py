@@ -39,12 +39,7 @@ _BY_CLOCK = {Section.COMPILES_SLOWER, Section.RUNS_SLOWER, Section.COMPILES_FAST
 
 
 def upgrade_lines(report: UpgradeReport, width: int) -> list[str]:
-    """The answer in one line, what differs between the environments, and each group with its number of cases.
-
-    Args:
-        report: The answer, and what it rests on.
-        width: Columns of the terminal.
-    """
+    """The answer in one line, what differs between the environments, and each group with its number of cases."""
     lines = _wrapped(answer_line(report), width, "", "  ")
     lines += _wrapped(f"{report.other}: {'; '.join(report.differences) or 'nothing differs'}", width, "  ", "    ")
     for section in Section:

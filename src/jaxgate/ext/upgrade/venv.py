@@ -36,13 +36,7 @@ _MINORS = range(8, 40)
 def why_other_python(
     requirements: Sequence[str], complaint: str, which: Callable[[str], str | None] = shutil.which
 ) -> str:
-    """Say that a requirement is for another Python, from what pip complained of; empty if that is not it.
-
-    Args:
-        requirements: What was to be installed.
-        complaint: pip's, on stderr.
-        which: Finds a command on the path.
-    """
+    """Say that a requirement is for another Python, from what pip complained of; empty if that is not it."""
     passed_over = _IGNORED.findall(complaint)
     for item in requirements:
         try:
@@ -99,11 +93,6 @@ print(json.dumps({"missing": missing, "unknown": unknown, "jaxgate": found, "see
 
 def prepare_environment(asked: EnvironmentSpec, cache: Path, environ: Mapping[str, str]) -> tuple[Path, dict[str, str]]:
     """Make the other environment ready.
-
-    Args:
-        asked: What the user asked for.
-        cache: Folder that keeps environments made for requirements.
-        environ: The environment variables to start from.
 
     Returns:
         Its interpreter, and the environment variables for its processes.

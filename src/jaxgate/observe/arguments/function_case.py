@@ -64,12 +64,7 @@ def without_owner(reference: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class StaticLeaves:
-    """The leaves of a call that are part of its program.
-
-    Args:
-        args: Positional arguments.
-        kwargs: Keyword arguments.
-    """
+    """The leaves of a call that are part of its program."""
 
     def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self._leaves, self._tree = jax.tree.flatten((tuple(args), dict(kwargs)))

@@ -89,12 +89,7 @@ _MAX_WORDS = 4_000
 
 
 def static_change(old: str, new: str) -> str:
-    """``static 1.0 → static 0.5``; addresses, which are others in each process, do not count.
-
-    Args:
-        old: ``repr`` of the value before.
-        new: ``repr`` of the value now.
-    """
+    """``static 1.0 → static 0.5``; addresses, which are others in each process, do not count."""
     before, after = (_ADDRESS.sub("", text) for text in (old, new))
     if before == after:
         return f"static {cut(after, SHORT)} is a new object"

@@ -191,11 +191,7 @@ class Recompiled:
 
 
 class Opponents:
-    """Compiles stored programs, each once in an environment.
-
-    Args:
-        store: Where earlier outcomes are kept.
-    """
+    """Compiles stored programs, each once in an environment."""
 
     def __init__(self, store: ReferenceStore) -> None:
         self._store = store

@@ -33,10 +33,6 @@ _FUNCTIONS = (jax.stages.Wrapped, jax.stages.Compiled, jax.custom_jvp, jax.custo
 class JittedSubject:
     """A jitted function, lowered; its arguments lie on the device.
 
-    Args:
-        lowered: The function.
-        feeder: Makes its arguments.
-
     Attributes:
         function: What is called.
         role: ``subject`` or ``reference``, for messages.

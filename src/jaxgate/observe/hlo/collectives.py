@@ -47,12 +47,6 @@ _MESH = re.compile(
 def read_groups(attributes: str, *, kind: str, replicas: int, partitions: int) -> Groups | None:
     """Read the groups of a collective.
 
-    Args:
-        attributes: Its attributes, quoted texts emptied.
-        kind: Its operation, such as ``all-reduce``.
-        replicas: Replicas of the module.
-        partitions: Partitions of the module.
-
     Returns:
         Device numbers (the positions in the device assignment), one tuple for each group; the pairs of a permutation;
         ``None`` if they are missing or spelled in a way that is not known.

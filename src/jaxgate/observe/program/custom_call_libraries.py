@@ -25,10 +25,6 @@ _DIGITS = 16
 def find_native_code(operations: Iterable[str], platform: str) -> dict[str, str]:
     """Find the code of a program's custom calls that comes with neither JAX nor XLA.
 
-    Args:
-        operations: Labels of StableHLO operations, as ``Structure`` has them.
-        platform: JAX's name of the platform that it runs on.
-
     Returns:
         By target, the file name of its library and a hash of the content: ``libscale.so 0123456789abcdef``. The text is
         empty where the library is not known. What a library calls in others is not in its hash.

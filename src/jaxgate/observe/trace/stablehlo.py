@@ -244,9 +244,6 @@ def value_dependent(module: Any) -> tuple[str, ...]:
 
     What is not known to be independent is dependent. That denormal numbers, and indices far apart in memory, take some
     processors longer is not counted as work.
-
-    Args:
-        module: As ``lowered.compiler_ir("stablehlo")`` gives it.
     """
     return tuple(sorted({name for _, operation in walk(module.operation) if (name := _dependent(operation))}))
 

@@ -121,12 +121,7 @@ def _installed() -> list[str]:
 
 
 def share_of(place: int, accelerators: Sequence[dict[str, str]]) -> WorkerDevices:
-    """The part of one worker.
-
-    Args:
-        place: Which of the workers it is, from 0.
-        accelerators: What there is.
-    """
+    """The part of one worker."""
     if not accelerators:
         return WorkerDevices()
     if place < len(accelerators):
