@@ -68,17 +68,11 @@ NOISES = {"normal": normal, "double": double, "heavy tails": heavy}
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What became of one history.
+    """What became of one history."""
 
-    Attributes:
-        begins: The run from which on there is something to find; the number of runs where there is nothing.
-        first: The first run after which there was an alarm; ``None`` for never.
-        said: ``creep`` or ``step``, by that alarm.
-    """
-
-    begins: int
-    first: int | None
-    said: str
+    begins: int  # the run from which on there is something to find; the number of runs where there is nothing
+    first: int | None  # the first run after which there was an alarm; `None` for never
+    said: str  # `creep` or `step`, by that alarm
 
     @property
     def is_false(self) -> bool:

@@ -33,14 +33,11 @@ PADDED = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers:
-    """A multi-layer perceptron [width, width] x layers that answers with one of ``width`` classes.
-
-    Attributes:
-        tolerance: Between subject and reference, relative; accelerators round the operands of a product differently.
-    """
+    """A multi-layer perceptron [width, width] x layers that answers with one of ``width`` classes."""
 
     width: int
     layers: int
+    # between subject and reference, relative; accelerators round the operands of a product differently
     tolerance: float = 1e-4
 
     @property

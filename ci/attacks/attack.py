@@ -38,17 +38,11 @@ class CannotRunError(Exception):
 
 @dataclass(frozen=True)
 class Attack:
-    """One attack.
+    """One attack."""
 
-    Attributes:
-        number: Its number among the known attacks, with a letter for each form.
-        title: What is done, in a few words.
-        run: Carries it out with a workshop, and says what was seen.
-    """
-
-    number: str
-    title: str
-    run: Callable[[Workshop], Seen]
+    number: str  # its number among the known attacks, with a letter for each form
+    title: str  # what is done, in a few words
+    run: Callable[[Workshop], Seen]  # carries it out with a workshop, and says what was seen
 
     def chosen(self, word: str) -> bool:
         """Whether ``-k WORD`` means this one: its number, with or without the letter, or a part of its title."""
@@ -63,29 +57,18 @@ NOT_SEEN = frozenset({"SAME", "FASTER", "IMPROVED"})
 
 @dataclass(frozen=True)
 class Change:
-    """A change of one gated case: for the worse, which must not pass, or a harmless one, which must.
+    """A change of one gated case: for the worse, which must not pass, or a harmless one, which must."""
 
-    Attributes:
-        before: The project's files that are recorded: relative path to text.
-        after: Those that the change writes.
-        held: Verdicts that are right.
-        arguments: pytest's, when it is recorded and gated.
-        then: pytest's further ones, where the change is gated.
-        environ: Variables of the job, set by the change.
-        unchanged: Verdicts that the project may have before the change.
-        expected: Words that the printed text must have besides; a right verdict without them is still wrong.
-        harmless: The change makes nothing worse.
-    """
-
-    before: Mapping[str, str]
-    after: Mapping[str, str] = field(default_factory=dict)
-    held: Collection[str] = ("REGRESSED",)
-    arguments: tuple[str, ...] = ()
-    then: tuple[str, ...] = (FACTS,)
-    environ: Mapping[str, str] = field(default_factory=dict)
-    unchanged: tuple[str, ...] = ("SAME",)
+    before: Mapping[str, str]  # the project's files that are recorded: relative path to text
+    after: Mapping[str, str] = field(default_factory=dict)  # those that the change writes
+    held: Collection[str] = ("REGRESSED",)  # verdicts that are right
+    arguments: tuple[str, ...] = ()  # pytest's, when it is recorded and gated
+    then: tuple[str, ...] = (FACTS,)  # pytest's further ones, where the change is gated
+    environ: Mapping[str, str] = field(default_factory=dict)  # variables of the job, set by the change
+    unchanged: tuple[str, ...] = ("SAME",)  # verdicts that the project may have before the change
+    # words that the printed text must have besides; a right verdict without them is still wrong
     expected: tuple[str, ...] = ()
-    harmless: bool = False
+    harmless: bool = False  # the change makes nothing worse
 
     def __call__(self, workshop: Workshop) -> Seen:
         """Record, gate what is unchanged, change, and gate."""

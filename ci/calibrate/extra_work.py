@@ -41,17 +41,11 @@ class NotPlantableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Planter:
-    """A program with a loop behind it, compiled once for all lengths.
+    """A program with a loop behind it, compiled once for all lengths."""
 
-    Attributes:
-        contender: The program; the length is its last argument.
-        leaves: Its other arguments, flattened, on the device.
-        donated: Positions of those that it consumes.
-    """
-
-    contender: Contender
-    leaves: tuple[Any, ...]
-    donated: tuple[int, ...]
+    contender: Contender  # the program; the length is its last argument
+    leaves: tuple[Any, ...]  # its other arguments, flattened, on the device
+    donated: tuple[int, ...]  # positions of those that it consumes
 
     def with_steps(self, steps: int) -> Contender:
         """One side of a duel: the program and so many steps of extra work."""
@@ -61,15 +55,10 @@ class Planter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What extra work takes, as a share of a call of the program.
+    """What extra work takes, as a share of a call of the program."""
 
-    Attributes:
-        at_rest: With no step: one more argument and result; never negative, they make no program faster.
-        per_step: Each step.
-    """
-
-    at_rest: float
-    per_step: float
+    at_rest: float  # with no step: one more argument and result; never negative, they make no program faster
+    per_step: float  # each step
 
     def steps_for(self, share: float) -> int:
         """How many steps take a share of a call, what is there at rest included.

@@ -52,17 +52,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @dataclass(slots=True)
 class Calibration:
-    """The cases of a calibration, as they come in.
+    """The cases of a calibration, as they come in."""
 
-    Attributes:
-        cases: Those that came to an end.
-        environments: The versions and settings that each hardware was measured under.
-        failed: Those that did not, with the reason.
-    """
-
-    cases: list[CaseRates] = field(default_factory=list)
+    cases: list[CaseRates] = field(default_factory=list)  # those that came to an end
+    # the versions and settings that each hardware was measured under
     environments: dict[HardwareKey, Mapping[str, str]] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)  # those that did not, with the reason
 
     def write(self, folder: Path, date: str) -> None:
         """Write ``calibration.json`` and ``calibration.md``."""

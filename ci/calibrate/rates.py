@@ -32,58 +32,33 @@ class Planted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plant:
-    """One size of slow-down, planted twice: by scaling the times, and as extra work on the device.
+    """One size of slow-down, planted twice: by scaling the times, and as extra work on the device."""
 
-    Attributes:
-        share: Relative slow-down that was wanted.
-        scaled: Share of the duels with scaled times that called it SLOWER.
-        ratios: Median ratio of each duel with extra work, as it was measured.
-        slower: How many of those duels called it SLOWER.
-        why_not: Why no extra work was planted, where none was.
-    """
-
-    share: float
-    scaled: float
-    ratios: tuple[float, ...]
-    slower: int
-    why_not: str
+    share: float  # relative slow-down that was wanted
+    scaled: float  # share of the duels with scaled times that called it SLOWER
+    ratios: tuple[float, ...]  # median ratio of each duel with extra work, as it was measured
+    slower: int  # how many of those duels called it SLOWER
+    why_not: str  # why no extra work was planted, where none was
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRates:
-    """The outcome of many duels of one program with itself.
+    """The outcome of many duels of one program with itself."""
 
-    Attributes:
-        case: Name of the case.
-        hardware: Where it ran.
-        executables: How many pairs of executables the duels of identical programs used.
-        alarms: How many of these duels called one of them slower (false alarms at stage one).
-        confirmed: How many of those came again in fresh processes.
-        undecided: How many were UNDECIDED.
-        margin: Median margin that was in force.
-        sees: Median of the smallest slow-down that would have been seen.
-        floor: The most that the median ratio of one of these duels was off, either way, as a share.
-        ratios: Median ratio of each of these duels.
-        plants: What was planted.
-        call_ns: Median time of a call.
-        cost_s: Mean time of a duel, looks allowed.
-        took_s: What calibrating the case took.
-    """
-
-    case: str
-    hardware: HardwareKey
-    executables: int
-    alarms: int
-    confirmed: int
-    undecided: int
-    margin: float
-    sees: float
-    floor: float
-    ratios: tuple[float, ...]
-    plants: tuple[Plant, ...]
-    call_ns: float
-    cost_s: float
-    took_s: float
+    case: str  # name of the case
+    hardware: HardwareKey  # where it ran
+    executables: int  # how many pairs of executables the duels of identical programs used
+    alarms: int  # how many of these duels called one of them slower (false alarms at stage one)
+    confirmed: int  # how many of those came again in fresh processes
+    undecided: int  # how many were UNDECIDED
+    margin: float  # median margin that was in force
+    sees: float  # median of the smallest slow-down that would have been seen
+    floor: float  # the most that the median ratio of one of these duels was off, either way, as a share
+    ratios: tuple[float, ...]  # median ratio of each of these duels
+    plants: tuple[Plant, ...]  # what was planted
+    call_ns: float  # median time of a call
+    cost_s: float  # mean time of a duel, looks allowed
+    took_s: float  # what calibrating the case took
 
     @property
     def duels(self) -> int:

@@ -50,21 +50,14 @@ hour: the small programs of `tests/faults/programs`, with a mistake, with a chan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What one tool did: pairs of a count and the number that it is of.
+    """What one tool did: pairs of a count and the number that it is of."""
 
-    Attributes:
-        tool: Its name.
-        caught: Mistakes that turned red.
-        named: Red ones whose first clause is the planted cause; ``None`` if the tool names none.
-        false: False alarms, by kind; ``None`` where no clock was asked, as the programs were identical.
-        seconds: For one program.
-    """
-
-    tool: str
-    caught: Sequence[int]
-    named: Sequence[int] | None
+    tool: str  # its name
+    caught: Sequence[int]  # mistakes that turned red
+    named: Sequence[int] | None  # red ones whose first clause is the planted cause; `None` if the tool names none
+    # false alarms, by kind; `None` where no clock was asked, as the programs were identical
     false: Mapping[str, Sequence[int] | None]
-    seconds: float
+    seconds: float  # for one program
 
     @property
     def alarms(self) -> tuple[int, int]:

@@ -36,36 +36,23 @@ def surroundings() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """Something that had to be so.
+    """Something that had to be so."""
 
-    Attributes:
-        what: As a sentence, with the figure that was seen.
-        held: Whether it was.
-    """
-
-    what: str
-    held: bool
+    what: str  # as a sentence, with the figure that was seen
+    held: bool  # whether it was
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a part found.
+    """What a part found."""
 
-    Attributes:
-        part: Its name.
-        requirements: What had to hold; at least one.
-        rows: Figures for the page, by name.
-        seconds: What it took.
-        of: Commit, versions and machine: a result of others is not used again.
-        date: When it ended, UTC.
-    """
-
-    part: str
-    requirements: tuple[Requirement, ...]
-    rows: Mapping[str, Any]
-    seconds: float
+    part: str  # its name
+    requirements: tuple[Requirement, ...]  # what had to hold; at least one
+    rows: Mapping[str, Any]  # figures for the page, by name
+    seconds: float  # what it took
+    # commit, versions and machine: a result of others is not used again
     of: Mapping[str, str] = field(default_factory=surroundings)
-    date: str = field(default_factory=lambda: dt.datetime.now(tz=dt.UTC).date().isoformat())
+    date: str = field(default_factory=lambda: dt.datetime.now(tz=dt.UTC).date().isoformat())  # when it ended, UTC
 
     @property
     def held(self) -> bool:

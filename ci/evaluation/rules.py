@@ -22,19 +22,14 @@ _TABLES = re.compile(r"^(FileNames|FunctionNames|FileLocations|StackFrames)\n(?:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a user of other tools sees of a program.
+    """What a user of other tools sees of a program."""
 
-    Attributes:
-        times_ns: Of calls in a row, each waited for.
-        hlo: The optimised text of the program; ``None`` where there is none: plain Python around programs.
-        memory_bytes: Arguments, outputs and temporaries, aliased bytes once, as XLA's analysis adds them up.
-        failed: How the program failed, if it did; then there is nothing else.
-    """
-
-    times_ns: tuple[int, ...] = ()
+    times_ns: tuple[int, ...] = ()  # of calls in a row, each waited for
+    # the optimised text of the program; `None` where there is none: plain Python around programs
     hlo: str | None = None
+    # arguments, outputs and temporaries, aliased bytes once, as XLA's analysis adds them up
     memory_bytes: int | None = None
-    failed: str = ""
+    failed: str = ""  # how the program failed, if it did; then there is nothing else
 
 
 def _slower_mean(percent: int, before: Look, after: Look) -> bool:

@@ -37,19 +37,12 @@ Files = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plant:
-    """A repository with one bad commit.
+    """A repository with one bad commit."""
 
-    Attributes:
-        name: For people.
-        at: Number of the bad commit, from 1.
-        files: All files of a commit, by its number.
-        fact: What must be named as the quantity that moved.
-    """
-
-    name: str
-    at: int
-    files: Callable[[int], Files]
-    fact: str
+    name: str  # for people
+    at: int  # number of the bad commit, from 1
+    files: Callable[[int], Files]  # all files of a commit, by its number
+    fact: str  # what must be named as the quantity that moved
 
 
 def project(number: int, *, layers: int = 2, turns: int = 200, every: int = 7, **files: str) -> dict[str, str]:

@@ -21,32 +21,24 @@ FAMILIES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A small diff, and what must be said of it.
+    """A small diff, and what must be said of it."""
 
-    Attributes:
-        name: What the author did, as a clause.
-        case: What must turn red: a program under ``programs/sources``, the sentence of a case of the catalogue, or a
-            test of ``slowdowns/programs.py``.
-        file: The file that is edited, for example ``workloads/scan/rnn.py``; of a small program its own.
-        kind: Its family; of a fault in a small program one of ``FAMILIES``.
-        edits: Replacements of text that stands exactly once in the file.
-        moves: Facts, or quantities of claims, of which at least one must be REGRESSED. Empty where the case must not
-            be judged at all.
-        status: What the verdict must be.
-        culprit: What the first culprit line must say (a regular expression, case ignored): the argument's path, the
-            operation, the parameter; of a case that is not judged, what its ``found`` row must say.
-        at: Texts of the edited file; the line must name the file and line of one of them. Empty where the culprit has
-            no line: an argument, or something that is gone.
-    """
-
-    name: str
+    name: str  # what the author did, as a clause
+    # what must turn red: a program under `programs/sources`, the sentence of a case of the catalogue, or a test of
+    # `slowdowns/programs.py`
     case: str
-    file: str = ""
-    kind: str = ""
-    edits: tuple[tuple[str, str], ...]
+    file: str = ""  # the file that is edited, for example `workloads/scan/rnn.py`; of a small program its own
+    kind: str = ""  # its family; of a fault in a small program one of `FAMILIES`
+    edits: tuple[tuple[str, str], ...]  # replacements of text that stands exactly once in the file
+    # facts, or quantities of claims, of which at least one must be REGRESSED. Empty where the case must not be judged
+    # at all.
     moves: frozenset[str] = frozenset()
-    status: str = "REGRESSED"
+    status: str = "REGRESSED"  # what the verdict must be
+    # what the first culprit line must say (a regular expression, case ignored): the argument's path, the operation, the
+    # parameter; of a case that is not judged, what its `found` row must say
     culprit: str = ""
+    # texts of the edited file; the line must name the file and line of one of them. Empty where the culprit has no
+    # line: an argument, or something that is gone.
     at: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -105,17 +97,11 @@ def faults_of(file: str = "", *, kind: str = "") -> Callable[..., Fault]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """A program that only looks different.
+    """A program that only looks different."""
 
-    Attributes:
-        name: The change of source.
-        case: The program.
-        source: Its text after the change.
-    """
-
-    name: str
-    case: str
-    source: str
+    name: str  # the change of source
+    case: str  # the program
+    source: str  # its text after the change
 
     def __str__(self) -> str:
         """Name its test."""
@@ -132,50 +118,29 @@ class Outcome:
     """What the engine said of one edited text.
 
     Of a transformation that only looks like a change, ``caught`` says whether it was left alone.
-
-    Attributes:
-        name: Of the fault, or of the transformation.
-        kind: The fault's family, or ``unchanged``.
-        case: What was judged.
-        status: The verdict's status.
-        moved: Quantities that were REGRESSED, worst first.
-        line: The first culprit line as printed; of a case without one, its ``found`` row.
-        caught: Whether the right verdict was given for the right reason.
-        blamed: Whether that line is right: its first clause, which a person reads first, says what it must, and it has the place.
-        identical: Whether the two programs were found identical.
-        why: What is wrong, for a person.
-        seconds: Time it took.
     """
 
-    name: str
-    kind: str
-    case: str
-    status: str = ""
-    moved: tuple[str, ...] = ()
-    line: str = ""
-    caught: bool = False
+    name: str  # of the fault, or of the transformation
+    kind: str  # the fault's family, or `unchanged`
+    case: str  # what was judged
+    status: str = ""  # the verdict's status
+    moved: tuple[str, ...] = ()  # quantities that were REGRESSED, worst first
+    line: str = ""  # the first culprit line as printed; of a case without one, its `found` row
+    caught: bool = False  # whether the right verdict was given for the right reason
+    # whether that line is right: its first clause, which a person reads first, says what it must, and it has the place
     blamed: bool = False
-    identical: bool = False
-    why: str = ""
-    seconds: float = 0.0
+    identical: bool = False  # whether the two programs were found identical
+    why: str = ""  # what is wrong, for a person
+    seconds: float = 0.0  # time it took
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """All outcomes.
+    """All outcomes."""
 
-    Attributes:
-        faults: Of the faults, in the order they are written.
-        unchanged: Of the programs that only look different.
-        seconds: Time all of it took.
-        target: What they were compiled for; empty for this machine.
-        left: Faults and programs that were not tried on a target: they need calls.
-        versions: Of JAX and Python.
-    """
-
-    faults: tuple[Outcome, ...]
-    unchanged: tuple[Outcome, ...]
-    seconds: float
-    versions: str
-    target: str = ""
-    left: int = 0
+    faults: tuple[Outcome, ...]  # of the faults, in the order they are written
+    unchanged: tuple[Outcome, ...]  # of the programs that only look different
+    seconds: float  # time all of it took
+    versions: str  # of JAX and Python
+    target: str = ""  # what they were compiled for; empty for this machine
+    left: int = 0  # faults and programs that were not tried on a target: they need calls

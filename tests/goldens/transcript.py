@@ -60,21 +60,13 @@ def machine_names(project: Path) -> dict[str, str]:
 
 @dataclass
 class Transcript:
-    """A project, and what was seen of its runs.
+    """A project, and what was seen of its runs."""
 
-    Attributes:
-        project: Writes files and runs pytest.
-        lab: What clocks, machine and fresh processes say.
-        patch: Sets environment variables.
-        parts: What was seen, in order.
-        names: What stands for texts that are others each time.
-    """
-
-    project: Any
-    lab: Lab
-    patch: pytest.MonkeyPatch
-    parts: list[str] = field(default_factory=list)
-    names: dict[str, str] = field(default_factory=dict)
+    project: Any  # writes files and runs pytest
+    lab: Lab  # what clocks, machine and fresh processes say
+    patch: pytest.MonkeyPatch  # sets environment variables
+    parts: list[str] = field(default_factory=list)  # what was seen, in order
+    names: dict[str, str] = field(default_factory=dict)  # what stands for texts that are others each time
 
     @property
     def path(self) -> Path:

@@ -15,25 +15,15 @@ MAX_LINE = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plant:
-    """A small diff in a project, and what must be said of it.
+    """A small diff in a project, and what must be said of it."""
 
-    Attributes:
-        name: What the author did, as a clause.
-        test: The test that must turn red.
-        edits: Replacements of text that stands once in a file: the file, old, new.
-        finds: A quantity that must be among what is found.
-        culprit: What the first clause of the culprit must say (a regular expression).
-        at: A text of the edited file whose line the culprit must name; empty where what is blamed has no line.
-        origin: Where it comes from: a number or an optimiser that stands outside of all functions is no source.
-    """
-
-    name: str
-    test: str
-    edits: tuple[tuple[str, str, str], ...]
-    finds: str
-    culprit: str
-    at: str
-    origin: str
+    name: str  # what the author did, as a clause
+    test: str  # the test that must turn red
+    edits: tuple[tuple[str, str, str], ...]  # replacements of text that stands once in a file: the file, old, new
+    finds: str  # a quantity that must be among what is found
+    culprit: str  # what the first clause of the culprit must say (a regular expression)
+    at: str  # a text of the edited file whose line the culprit must name; empty where what is blamed has no line
+    origin: str  # where it comes from: a number or an optimiser that stands outside of all functions is no source
 
 
 def plant(

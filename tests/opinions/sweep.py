@@ -41,27 +41,16 @@ from tests.faults.runner import DEVICES, Bench
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What came of one program.
+    """What came of one program."""
 
-    Attributes:
-        name: The case; of a planted program with the mistake.
-        opinion: What was said of its result; ``None`` where it could not be run.
-        why_not: Why it could not.
-        failed: Whether that is an error of the sweep's own.
-        steps: What the interpreter would take.
-        eps: Distance from 1 to the next number, of its coarsest float.
-        compile_s: What its first compile took, of processors, as the next.
-        cpu_s: What the opinion took, the interpreter's process with it.
-    """
-
-    name: str
-    opinion: Opinion | None = None
-    why_not: str = ""
-    failed: bool = False
-    steps: float = 0.0
-    eps: float = 0.0
-    compile_s: float = 0.0
-    cpu_s: float = 0.0
+    name: str  # the case; of a planted program with the mistake
+    opinion: Opinion | None = None  # what was said of its result; `None` where it could not be run
+    why_not: str = ""  # why it could not
+    failed: bool = False  # whether that is an error of the sweep's own
+    steps: float = 0.0  # what the interpreter would take
+    eps: float = 0.0  # distance from 1 to the next number, of its coarsest float
+    compile_s: float = 0.0  # what its first compile took, of processors, as the next
+    cpu_s: float = 0.0  # what the opinion took, the interpreter's process with it
 
     @property
     def roundings(self) -> float | None:

@@ -30,33 +30,19 @@ FORWARD, BACKWARD = 2, 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How large the attention is.
+    """How large the attention is."""
 
-    Attributes:
-        batch: Texts.
-        time: Tokens of each; queries, and keys if not said otherwise.
-        heads: Of the queries.
-        head: Numbers in each head.
-        key_heads: Of keys and values where several heads of queries share them.
-        block: Keys that are taken at once where they are not taken all together.
-        tile: Queries, and keys, that a kernel takes at once.
-        window: Keys that a query sees, itself among them, where it does not see all.
-        dtype: Of queries, keys and values.
-        rtol: Between two ways; they round weights, and operands of products, in another order.
-        atol: Likewise; results are means over many values, about 0.04 to 0.1 in size.
-    """
-
-    batch: int
-    time: int
-    heads: int
-    head: int
-    key_heads: int
-    block: int
-    tile: int
-    window: int
-    dtype: str
-    rtol: float
-    atol: float
+    batch: int  # texts
+    time: int  # tokens of each; queries, and keys if not said otherwise
+    heads: int  # of the queries
+    head: int  # numbers in each head
+    key_heads: int  # of keys and values where several heads of queries share them
+    block: int  # keys that are taken at once where they are not taken all together
+    tile: int  # queries, and keys, that a kernel takes at once
+    window: int  # keys that a query sees, itself among them, where it does not see all
+    dtype: str  # of queries, keys and values
+    rtol: float  # between two ways; they round weights, and operands of products, in another order
+    atol: float  # likewise; results are means over many values, about 0.04 to 0.1 in size
 
     def longer(self, times: int) -> Extent:
         """The same with longer texts."""

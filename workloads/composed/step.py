@@ -150,25 +150,15 @@ def on_every_device(gradients: Gradients, mesh: Mesh) -> Gradients:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
-    """The layers of the step, from the innermost outwards; each can be replaced by the naive way.
+    """The layers of the step, from the innermost outwards; each can be replaced by the naive way."""
 
-    Attributes:
-        model: The network.
-        checkpoint: What is kept of a block for the way back.
-        examples: How the examples of a micro-batch are averaged.
-        gradients: How loss, aux and gradients are found.
-        accumulate: How micro-batches are averaged.
-        spread: How the devices of the mesh share the work.
-        donated: Whether parameters and optimiser state reuse their buffers.
-    """
-
-    model: Callable[[Size, Checkpoint], Model] = nnx_model
-    checkpoint: Checkpoint = rematerialised
-    examples: Callable[[Loss], Loss] = vmapped
-    gradients: Callable[[Loss], Gradients] = at_once
-    accumulate: Callable[[Gradients, int], Gradients] = scanned
-    spread: Callable[[Gradients, Mesh], Gradients] = summed_once
-    donated: bool = True
+    model: Callable[[Size, Checkpoint], Model] = nnx_model  # the network
+    checkpoint: Checkpoint = rematerialised  # what is kept of a block for the way back
+    examples: Callable[[Loss], Loss] = vmapped  # how the examples of a micro-batch are averaged
+    gradients: Callable[[Loss], Gradients] = at_once  # how loss, aux and gradients are found
+    accumulate: Callable[[Gradients, int], Gradients] = scanned  # how micro-batches are averaged
+    spread: Callable[[Gradients, Mesh], Gradients] = summed_once  # how the devices of the mesh share the work
+    donated: bool = True  # whether parameters and optimiser state reuse their buffers
 
     def step(self, size: Size, mesh: Mesh, optimiser: optax.GradientTransformation, shardings: Tree) -> Any:
         """Compose them.

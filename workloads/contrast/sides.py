@@ -21,22 +21,14 @@ JAX, EAGER, COMPILED = "jax", "torch eager", "torch compiled"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """One model in both frameworks.
+    """One model in both frameworks."""
 
-    Attributes:
-        shapes: Its Flax module, with shapes in place of arrays.
-        in_torch: Makes its PyTorch module, with weights of its own.
-        inputs: What it is fed with [batch, ...], a NumPy array in JAX's layout.
-        labels: An index of a class for each of its logits.
-        amount: What a step gets done.
-        for_torch: Inputs in PyTorch's layout.
-    """
-
-    shapes: nnx.Module
-    in_torch: Callable[[], Any]
-    inputs: np.ndarray[Any, Any]
-    labels: np.ndarray[Any, Any]
-    amount: Amount
+    shapes: nnx.Module  # its Flax module, with shapes in place of arrays
+    in_torch: Callable[[], Any]  # makes its PyTorch module, with weights of its own
+    inputs: np.ndarray[Any, Any]  # what it is fed with [batch, ...], a NumPy array in JAX's layout
+    labels: np.ndarray[Any, Any]  # an index of a class for each of its logits
+    amount: Amount  # what a step gets done
+    # inputs in PyTorch's layout
     for_torch: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] = np.ascontiguousarray
 
 

@@ -38,19 +38,12 @@ SIZES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where things live.
+    """Where things live."""
 
-    Attributes:
-        batch: Activations [batch, time, width].
-        into: Query, key and value [width, heads x dim] and ``up`` [width, hidden].
-        back: ``out`` [heads x dim, width] and ``down`` [hidden, width].
-        gather: Whether kernels are collected for their use.
-    """
-
-    batch: P
-    into: P
-    back: P
-    gather: bool = False
+    batch: P  # activations [batch, time, width]
+    into: P  # query, key and value [width, heads x dim] and `up` [width, hidden]
+    back: P  # `out` [heads x dim, width] and `down` [hidden, width]
+    gather: bool = False  # whether kernels are collected for their use
 
 
 LAYOUTS = {

@@ -43,21 +43,13 @@ SIZES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where things live.
+    """Where things live."""
 
-    Attributes:
-        batch: Samples [batch, width].
-        up: First kernel of a pair [width, hidden].
-        down: Second kernel of a pair [hidden, width].
-        hidden: Hidden units [batch, hidden].
-        gather: Whether kernels are collected for their use.
-    """
-
-    batch: P
-    up: P
-    down: P
-    hidden: P
-    gather: bool = False
+    batch: P  # samples [batch, width]
+    up: P  # first kernel of a pair [width, hidden]
+    down: P  # second kernel of a pair [hidden, width]
+    hidden: P  # hidden units [batch, hidden]
+    gather: bool = False  # whether kernels are collected for their use
 
 
 LAYOUTS = {

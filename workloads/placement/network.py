@@ -17,17 +17,11 @@ LAYERS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How large the network and its batch are.
+    """How large the network and its batch are."""
 
-    Attributes:
-        batch: Samples in one call, a multiple of eight.
-        width: Features.
-        rtol: Between subject and reference; accelerators round the operands of a product to fewer bits.
-    """
-
-    batch: int
-    width: int
-    rtol: float = 1e-4
+    batch: int  # samples in one call, a multiple of eight
+    width: int  # features
+    rtol: float = 1e-4  # between subject and reference; accelerators round the operands of a product to fewer bits
 
     @property
     def forward_flops(self) -> int:

@@ -47,21 +47,13 @@ ROOMS: Mapping[Size, Room] = {"small": Room(nbytes=128 * MIB), "full": Room(nbyt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collective:
-    """One way of moving an array.
+    """One way of moving an array."""
 
-    Attributes:
-        one: What each device does with its array [items].
-        plain: The same of the stack [devices, items], without a word about devices.
-        share: The part of the payload that each device starts with.
-        crossing: Bytes over each link for each byte of payload, by nccl-tests' definition.
-        payload: ``argument_bytes`` or ``output_bytes``: which of the two is the payload.
-    """
-
-    one: Callable[[jax.Array], jax.Array]
-    plain: Callable[[jax.Array], jax.Array]
-    share: int = 1
-    crossing: float
-    payload: str = "argument_bytes"
+    one: Callable[[jax.Array], jax.Array]  # what each device does with its array [items]
+    plain: Callable[[jax.Array], jax.Array]  # the same of the stack [devices, items], without a word about devices
+    share: int = 1  # the part of the payload that each device starts with
+    crossing: float  # bytes over each link for each byte of payload, by nccl-tests' definition
+    payload: str = "argument_bytes"  # `argument_bytes` or `output_bytes`: which of the two is the payload
 
 
 def summed(v: jax.Array) -> jax.Array:

@@ -21,19 +21,12 @@ NARROW_RTOL = 2e-2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """A multi-layer perceptron [width, width] x layers, and the samples of one call.
+    """A multi-layer perceptron [width, width] x layers, and the samples of one call."""
 
-    Attributes:
-        batch: Samples.
-        width: Numbers of each layer.
-        layers: Of the perceptron.
-        parts: Micro-batches that a sum of gradients has.
-    """
-
-    batch: int
-    width: int
-    layers: int
-    parts: int
+    batch: int  # samples
+    width: int  # numbers of each layer
+    layers: int  # of the perceptron
+    parts: int  # micro-batches that a sum of gradients has
 
     @property
     def layer_flops(self) -> int:

@@ -30,27 +30,16 @@ GROWTH = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """A stack in one size.
+    """A stack in one size."""
 
-    Attributes:
-        layers: Blocks.
-        width: Features that go from block to block.
-        batch: Samples.
-        time: Tokens of a sample; an MLP has none.
-        heads: Attention heads.
-        budget_bytes: Memory in which the largest batch is looked for: about what the plain stack needs at ``batch``.
-        grain: The largest batch is a multiple of it.
-        limit: More samples than fit with remat.
-    """
-
-    layers: int
-    width: int
-    batch: int
-    time: int = 1
-    heads: int = 1
-    budget_bytes: int
-    grain: int
-    limit: int
+    layers: int  # blocks
+    width: int  # features that go from block to block
+    batch: int  # samples
+    time: int = 1  # tokens of a sample; an MLP has none
+    heads: int = 1  # attention heads
+    budget_bytes: int  # memory in which the largest batch is looked for: about what the plain stack needs at `batch`
+    grain: int  # the largest batch is a multiple of it
+    limit: int  # more samples than fit with remat
 
     def shape(self, kind: Kind, batch: int) -> tuple[int, ...]:
         """Shape of the activations between blocks."""

@@ -43,17 +43,11 @@ UNDONE = KnownBreak(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What is kept of a block besides its input.
+    """What is kept of a block besides its input."""
 
-    Attributes:
-        saves: Tells ``jax.checkpoint`` which values are kept.
-        recomputed: Products that each kind of block does a second time.
-        kept: Share of the plain step's temporaries that it may need.
-    """
-
-    saves: Callable[..., Any] | None
-    recomputed: dict[Kind, tuple[str, ...]]
-    kept: float
+    saves: Callable[..., Any] | None  # tells `jax.checkpoint` which values are kept
+    recomputed: dict[Kind, tuple[str, ...]]  # products that each kind of block does a second time
+    kept: float  # share of the plain step's temporaries that it may need
 
 
 ATTENTION = ("query", "key", "value", "scores", "weighted")

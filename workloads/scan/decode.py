@@ -43,23 +43,14 @@ Pick = Callable[[jax.Array, Tree], jax.Array]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How large the model is, and how much of the text it sees.
+    """How large the model is, and how much of the text it sees."""
 
-    Attributes:
-        batch: Texts.
-        layers: Transformer blocks.
-        heads: Of each attention.
-        head: Numbers in each head's keys and values.
-        vocabulary: Tokens to choose from.
-        context: Tokens that the cache holds.
-    """
-
-    batch: int
-    layers: int
-    heads: int
-    head: int
-    vocabulary: int
-    context: int
+    batch: int  # texts
+    layers: int  # transformer blocks
+    heads: int  # of each attention
+    head: int  # numbers in each head's keys and values
+    vocabulary: int  # tokens to choose from
+    context: int  # tokens that the cache holds
 
     @property
     def width(self) -> int:

@@ -32,19 +32,12 @@ LEARNING_RATE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How large the problem is.
+    """How large the problem is."""
 
-    Attributes:
-        batch: Samples.
-        width: Numbers in each.
-        hidden: Numbers in the denoiser's hidden layer.
-        rtol: Between two ways; accelerators round the operands of a product to fewer bits.
-    """
-
-    batch: int
-    width: int
-    hidden: int
-    rtol: float = 1e-4
+    batch: int  # samples
+    width: int  # numbers in each
+    hidden: int  # numbers in the denoiser's hidden layer
+    rtol: float = 1e-4  # between two ways; accelerators round the operands of a product to fewer bits
 
 
 SIZES: Mapping[Size, Extent] = {

@@ -28,19 +28,12 @@ FORGET = 1.0  # bias of the forget gate at the start, so that the memory lasts (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How large the network is.
+    """How large the network is."""
 
-    Attributes:
-        batch: Sequences.
-        features: Numbers of each step's input.
-        hidden: Numbers of the hidden state, and of the memory.
-        rtol: Between scan and loop; accelerators round the operands of a product to fewer bits.
-    """
-
-    batch: int
-    features: int
-    hidden: int
-    rtol: float = 1e-4
+    batch: int  # sequences
+    features: int  # numbers of each step's input
+    hidden: int  # numbers of the hidden state, and of the memory
+    rtol: float = 1e-4  # between scan and loop; accelerators round the operands of a product to fewer bits
 
 
 SIZES: Mapping[Size, Extent] = {

@@ -25,15 +25,10 @@ LONGER = 8  # how much longer the sequence is whose program must not be as many 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How many recurrences run beside each other.
+    """How many recurrences run beside each other."""
 
-    Attributes:
-        batch: Sequences.
-        channels: Recurrences in each.
-    """
-
-    batch: int
-    channels: int
+    batch: int  # sequences
+    channels: int  # recurrences in each
 
 
 SIZES: Mapping[Size, Extent] = {"small": Extent(batch=4, channels=8), "full": Extent(batch=64, channels=1024)}

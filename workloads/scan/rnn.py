@@ -31,19 +31,12 @@ Network = Callable[[Params, jax.Array, jax.Array], jax.Array]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How large the network is.
+    """How large the network is."""
 
-    Attributes:
-        batch: Sequences.
-        features: Numbers of each step's input.
-        hidden: Numbers that are carried from step to step.
-        rtol: Between scan and loop; accelerators round the operands of a product to fewer bits.
-    """
-
-    batch: int
-    features: int
-    hidden: int
-    rtol: float = 1e-4
+    batch: int  # sequences
+    features: int  # numbers of each step's input
+    hidden: int  # numbers that are carried from step to step
+    rtol: float = 1e-4  # between scan and loop; accelerators round the operands of a product to fewer bits
 
 
 SIZES: Mapping[Size, Extent] = {

@@ -27,19 +27,12 @@ TIMES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """A model, and how its largest batch is looked for.
+    """A model, and how its largest batch is looked for."""
 
-    Attributes:
-        model: Its batch is what the step is compared at.
-        budget_bytes: Memory; ``None`` for that of the device.
-        step: The largest batch is a multiple of it.
-        limit: More texts than fit with remat, on any device.
-    """
-
-    model: lm.Size
-    budget_bytes: int | None
-    step: int
-    limit: int
+    model: lm.Size  # its batch is what the step is compared at
+    budget_bytes: int | None  # memory; `None` for that of the device
+    step: int  # the largest batch is a multiple of it
+    limit: int  # more texts than fit with remat, on any device
 
     def args_at(self, batch: int) -> tuple[Any, ...]:
         """Shapes of the arguments at another batch."""

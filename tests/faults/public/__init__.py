@@ -16,19 +16,12 @@ SOURCES = "tests/faults/public/sources"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
-    """One of them.
+    """One of them."""
 
-    Attributes:
-        fault: The program, the change, and what must be said of it.
-        project: Whose it was.
-        url: The report.
-        fixed: What the fix, or the answer, changed.
-    """
-
-    fault: Fault
-    project: str
-    url: str
-    fixed: str
+    fault: Fault  # the program, the change, and what must be said of it
+    project: str  # whose it was
+    url: str  # the report
+    fixed: str  # what the fix, or the answer, changed
 
 
 def regression(
