@@ -27,8 +27,10 @@ CAPTURE = Capture(folder="perf-artifacts/scan/rnn", table=TABLE, sides=("now", "
 SEEN = Cause(text="stablehlo.sort 0 → 1 at model.py:41", explains=frozenset({"xla_flops"}))
 GUESS = replace(SEEN, sure=False)
 ROOT = Cause(text="a dearer library routine: Cholesky → eigh", explains=frozenset({"run_ns"}), root=True)
-AMOUNT = Cause(text="float32[8,8] x float32[8,8] 1 → 2", explains=frozenset({"matmul_flops"}), amount=True)
+AMOUNT = Cause(text="float32[8,8] x float32[8,8] 1 → 2", explains=frozenset({"matmul_flops"}))
+ELSEWHERE = replace(GUESS, text="stablehlo.add 0 → 1 at model.py:411")
 SPREAD = replace(CAPTURE, table=replace(TABLE, now_ns=8 * MS))
+PAUSE = replace(CAPTURE, table=replace(TABLE, rows=(replace(GAP, now_ns=2.4 * MS), QUICKER)))
 FACT = Finding(kind="fact", name="xla_flops", status=Status.REGRESSED, now=2, against=1, allowed=1)
 TIME = Finding(kind="time", name="time", status=Status.SLOWER)
 
@@ -102,19 +104,23 @@ def test_no_rows_where_the_profile_cannot_tell():
         (red(causes=()), ["culprit", "", "program", "bundle"], "softmax/sort  "),
         (red(TIME, status=Status.SLOWER), ["culprit", "", "program", "bundle"], "softmax/sort  "),
         (red(TIME, status=Status.SLOWER, causes=(ROOT,)), ["culprit", "profile", "", "bundle"], "a dearer library routine"),
-        (red(FACT, TIME, causes=(AMOUNT,)), ["culprit", "", "program", "bundle"], "softmax/sort  "),
-        (red(FACT, TIME, causes=(AMOUNT,), capture=SPREAD), ["culprit", "profile", "", "bundle"], "float32[8,8]"),
+        (red(TIME, status=Status.SLOWER, capture=SPREAD), ["culprit", "profile", "", "bundle"], "stablehlo.sort 0 → 1"),
+        (red(FACT, TIME, causes=(AMOUNT,)), ["culprit", "profile", "", "bundle"], "float32[8,8]"),
+        (red(causes=(ELSEWHERE,)), ["culprit", "profile", "", "bundle"], "perhaps stablehlo.add"),
+        (red(TIME, status=Status.SLOWER, causes=(ELSEWHERE,)), ["culprit", "", "program", "bundle"], "softmax/sort  "),
+        (red(causes=(GUESS,), capture=PAUSE), ["culprit", "profile", "bundle"], "perhaps "),
+        (red(TIME, status=Status.SLOWER, causes=(GUESS,), capture=PAUSE), ["culprit", "profile", "bundle"], "perhaps "),
         (red(FACT, TIME), ["culprit", "profile", "", "bundle"], "stablehlo.sort 0 → 1"),
         (red(capture=replace(CAPTURE, table=None)), ["culprit", "bundle"], "stablehlo.sort 0 → 1"),
         (red(causes=(GUESS,), capture=replace(CAPTURE, table=replace(TABLE, now_ns=MS))), ["culprit", "bundle"], "perhaps "),
         (red(capture=None), ["culprit"], "stablehlo.sort 0 → 1"),
     ],
-    ids=["seen", "guessed", "guessed, not slower", "guessed, beside the reference", "unknown", "only time", "built otherwise", "more products, one row", "more products, many rows", "a fact and time", "not read", "not longer", "no bundle"],
+    ids=["seen", "guessed", "guessed, not slower", "guessed, beside the reference", "unknown", "only time", "built otherwise", "only time, many rows", "more products", "guessed elsewhere", "only time, guessed elsewhere", "a pause", "only time, a pause", "a fact and time", "not read", "not longer", "no bundle"],
 )  # fmt: skip
 def test_who_leads(verdict, labels, first):
-    """How a program is built leads, then a fact that was seen to move, else the operations.
+    """Facts lead; operations do where nothing else was seen, where a guess names their line, or where only a clock is red.
 
-    These lead where only a clock is red, and before an amount of products where one takes most of the longer time.
+    A pause between operations never leads before anything else.
     """
     rows = told(verdict)
     assert [label for label, _ in rows] == labels

@@ -78,7 +78,6 @@ class Cause:
     explains: frozenset[str]  # quantities that it can have made worse
     sure: bool = True  # whether it was seen, and is not a guess from what else there is
     root: bool = False  # whether the program is built otherwise, and other operations and their times follow from that
-    amount: bool = False  # whether it is an amount of work, of which a profile says better where the time goes
 
     def __str__(self) -> str:
         """Its text; a guess says that it is one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from jaxgate.ext.profile.model import MOST, Capture, Communication, OpRow, OpTable
@@ -111,18 +112,21 @@ def blame(verdict: Verdict, by_facts: str) -> list[tuple[str, str]]:
 def _leads(verdict: Verdict, table: OpTable) -> bool:
     """Whether operations are the culprit: a duel found the case slower than what was profiled beside it.
 
-    A program that is built otherwise leads before them, and so does a fact that is red too and was seen to move. A guess
-    gives way, and an amount of work does where one operation takes most of the longer time.
+    Facts come before rows: an operation leads where nothing was counted that explains what is red, where the clock alone is
+    red and one operation takes most of the longer time, or where a guess names its line, too. A pause never does.
     """
     if verdict.time.status is not Status.SLOWER or table.other != "baseline":
         return False
-    first = verdict.causes[0] if verdict.causes else None
-    if first is None or not first.sure:
+    if not verdict.causes:
         return True
+    first, row = verdict.causes[0], table.culprits[0]
     red = [finding for finding in verdict.findings if finding.status in _RED]
     only_time = bool(red) and all(finding.kind == "time" for finding in red)
-    most = any(not row.gap and row.more_ns >= MOST * table.more_ns for row in table.culprits[:1])
-    return not first.root and (only_time or (first.amount and most))
+    if row.gap or first.root:
+        return False
+    if not first.sure:
+        return only_time or (bool(row.line) and re.search(rf"{re.escape(row.line)}(?!\d)", first.text) is not None)
+    return only_time and row.more_ns >= MOST * table.more_ns
 
 
 def _bundle(capture: Capture) -> str:

@@ -139,7 +139,7 @@ def _multiplies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     if baseline is None or (now.facts.matmul_flops or 0) > (baseline.facts.matmul_flops or 0):
         text = grown(now.matmuls, None if baseline is None else baseline.matmuls, now.culprits.lines)
         if text:
-            yield Cause(text=text, explains=explained(baseline, {"matmul_flops"}, WORK | {"compile_ns"}), amount=True)
+            yield Cause(text=text, explains=explained(baseline, {"matmul_flops"}, WORK | {"compile_ns"}))
 
 
 def _widens(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
