@@ -150,7 +150,7 @@ def test_links_name_run_tool_and_host(bundles):
 
 def test_links_alone_start_nothing(bundles, capsys, monkeypatch):
     """For a script, or a TensorBoard that runs already."""
-    monkeypatch.setitem(sys.modules, "tensorboard_plugin_profile", None)  # nor is anything needed
+    monkeypatch.setitem(sys.modules, "xprof", None)  # nor is anything needed
     assert main(["tensorboard", "--logdir", str(bundles), "--links"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "http://127.0.0.1:6006/?run=" in lines[1]
@@ -174,7 +174,7 @@ def test_without_a_profile_it_says_how_to_get_one(tmp_path, capsys):
 
 def test_without_tensorboard_it_says_what_to_install(bundles, capsys, monkeypatch):
     """The plugin is an extra."""
-    monkeypatch.setitem(sys.modules, "tensorboard_plugin_profile", None)
+    monkeypatch.setitem(sys.modules, "xprof", None)
     assert main(["tensorboard", "--logdir", str(bundles)]) == 2
     assert "jaxgate[tensorboard]" in capsys.readouterr().err
 

@@ -252,6 +252,34 @@ def test_a_release_for_another_python_is_one_line_that_names_it(other_python):
         other_python(Pip(complaint=complaint))
 
 
+@pytest.mark.parametrize(
+    ("uv", "settings", "asked"),
+    [
+        (None, "", ["pip"]),
+        (0, "global.cert='/etc/ca.crt'\n", ["uv"]),
+        (1, "", ["uv", "pip"]),
+        (0, "global.extra-index-url='https://packages.example/simple'\n", ["pip"]),
+        (0, ":env:.find-links='/wheels'\n", ["pip"]),
+    ],
+    ids=["no uv", "uv", "uv fails", "an index that uv does not know", "a folder that uv does not know"],
+)
+def test_uv_installs_where_it_looks_in_the_same_place_and_pip_has_the_last_word(uv, settings, asked, monkeypatch):
+    """What uv cannot install is asked of pip; where pip's settings name other packages, uv is not asked at all."""
+    tried = []
+
+    def run(command):
+        if command[1:4] == ["-m", "pip", "config"]:
+            return Finished(status=0, stdout=settings, stderr="")
+        tried.append("uv" if command[0] == "uv" else "pip")
+        assert command[-1] == "jax==0.10.2"
+        return Finished(status=uv or 0 if tried[-1] == "uv" else 0, stdout="", stderr="")
+
+    monkeypatch.setattr(venv, "run_child", run)
+    monkeypatch.setattr(venv.shutil, "which", lambda name: None if uv is None else name)
+    assert venv._add(HERE, ["jax==0.10.2"]).status == 0
+    assert tried == asked
+
+
 def test_the_environment_of_this_run_stays_here():
     """Options of this run of pytest do not reach the other process."""
     found = child_environment(settings(JAXGATE_STRICT="1", PYTEST_ADDOPTS="-x", PATH="p"))

@@ -65,7 +65,7 @@ class Surroundings:
 NEEDED = ("jaxgate", "jax", "jaxlib", "pytest", "pytest-benchmark")
 EXTRAS = {
     "pytest-xdist": ("cases go on side by side with -n", "pip install pytest-xdist"),
-    "tensorboard-plugin-profile": (
+    "xprof": (
         "profiles of red cases open in TensorBoard",
         "pip install 'jaxgate[tensorboard]'",
     ),

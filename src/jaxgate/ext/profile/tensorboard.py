@@ -38,10 +38,8 @@ def open_tensorboard(folder: Path, port: int | None, *, links_only: bool) -> int
         )
     chosen: int | None = PORT if port is None else port
     if not links_only:
-        if find_spec("tensorboard") is None or find_spec("tensorboard_plugin_profile") is None:
-            return _refuse(
-                "TensorBoard and its profile plugin are not installed; pip install 'jaxgate[tensorboard]'", code=2
-            )
+        if find_spec("tensorboard") is None or find_spec("xprof") is None:
+            return _refuse("TensorBoard and xprof are not installed; pip install 'jaxgate[tensorboard]'", code=2)
         free = _free(chosen or 0)
         if free is None and port is not None:
             return _refuse(f"port {port} is taken; choose another one with --port", code=2)

@@ -70,6 +70,8 @@ _FAMILY = re.compile(r"jax|jaxlib|libtpu|jax-cuda\d+-(plugin|pjrt)|jax-rocm\d*-(
 """Released together: a requirement for one of them frees all."""
 
 _PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+_PLACES = re.compile(r"\.(index-url|extra-index-url|find-links|no-index|constraint)=")
+"""Settings of pip that say where packages come from, as ``pip config list`` prints them."""
 _NOT_FOUND = re.compile(r"No matching distribution found for (\S+)")
 _PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 _PROBE = """
@@ -164,9 +166,9 @@ def _lay_over(folder: Path, requirements: Sequence[str], pins: Sequence[str]) ->
     """An environment that has the requirements, and takes all else from this one."""
     python = _new(folder, sys.executable, requirements)
     (folder / "pins.txt").write_text("\n".join(pins) + "\n")
-    _step([str(python), *_PIP, "-c", str(folder / "pins.txt"), *requirements], requirements)
+    _told(_add(python, ["-c", str(folder / "pins.txt"), *requirements]), requirements)
     rest = sysconfig.get_path("purelib")
-    own = _step([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], requirements)
+    own = _told(run_child([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]), requirements)
     Path(own.strip(), "all_else.pth").write_text(f"import site; site.addsitedir({rest!r})\n")
 
 
@@ -179,7 +181,7 @@ def _copy(folder: Path, base: str, requirements: Sequence[str], pins: Sequence[s
     python, left = _new(folder, base, requirements), list(pins)
     while left:
         (folder / "pins.txt").write_text("\n".join(left) + "\n")
-        done = run_child([str(python), *_PIP, "--no-deps", "-r", str(folder / "pins.txt")])
+        done = _add(python, ["--no-deps", "-r", str(folder / "pins.txt")])
         if done.status == 0:
             break
         lost = _NOT_FOUND.search(done.stderr)
@@ -189,11 +191,25 @@ def _copy(folder: Path, base: str, requirements: Sequence[str], pins: Sequence[s
                 "make that environment yourself, and name its interpreter without a requirement"
             )
         left.remove(lost[1])
-    _step([str(python), *_PIP, *requirements, *_local_projects()], requirements, str(python))
+    _told(_add(python, [*requirements, *_local_projects()]), requirements, str(python))
+
+
+def _add(python: Path, arguments: Sequence[str]) -> Finished:
+    """Install into an environment: by uv where it is installed, in seconds and as hard links, else by pip.
+
+    uv does not read pip's settings, so pip alone goes where these name another place for packages. What uv cannot install
+    is tried by pip, whose words say why not.
+    """
+    uv = shutil.which("uv")
+    if uv and not _PLACES.search(run_child([str(python), "-m", "pip", "config", "list"]).stdout):
+        done = run_child([uv, "pip", "install", "--quiet", "--python", str(python), *arguments])
+        if done.status == 0:
+            return done
+    return run_child([str(python), *_PIP, *arguments])
 
 
 def _new(folder: Path, base: str, requirements: Sequence[str]) -> Path:
-    _step([base, "-m", "venv", str(folder)], requirements)
+    _told(run_child([base, "-m", "venv", str(folder)]), requirements)
     return interpreter(folder)
 
 
@@ -212,9 +228,12 @@ def _is_exact(requirement: Requirement) -> bool:
     return not requirement.url and any(exact)
 
 
-def _step(command: Sequence[str], requirements: Sequence[str], python: str = sys.executable) -> str:
-    """Run one step for an interpreter; gives what it printed."""
-    done = run_child(command)
+def _told(done: Finished, requirements: Sequence[str], python: str = sys.executable) -> str:
+    """What a step for an interpreter printed.
+
+    Raises:
+        UsageError: If it failed, with why.
+    """
     if done.status:
         if other := why_other_python(requirements, done.stderr):
             raise UsageError(other)
