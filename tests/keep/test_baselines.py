@@ -39,6 +39,7 @@ CONTENT = {
         "host_reads": 1,
         "host_transfers": 1,
         "jax_calls": 0,
+        "jitted": 1,
         "largest_batch": 512,
         "launches": 3,
         "lost_bytes": 0,
@@ -124,7 +125,7 @@ LATER = {
     ("launched_programs",): (),
     ("native_code",): {},
     ("transferred",): {},
-    **{("facts", name): None for name in ("host_reads", "jax_calls", "python_calls", "transcendentals")},
+    **{("facts", name): None for name in ("host_reads", "jax_calls", "jitted", "python_calls", "transcendentals")},
 }
 LATER |= {
     ("phases", "dispatch_ns"): None,

@@ -40,6 +40,7 @@ FACTS = Facts(
     compiles=1,
     sampled_traces=0,
     sampled_compiles=0,
+    jitted=1,
     donated_bytes=16384,
     constant_bytes=0,
     host_callbacks=0,

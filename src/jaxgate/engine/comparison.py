@@ -79,7 +79,7 @@ def compare(
     program = other.export().record
     baseline = Baseline.of(other.measurement, case="second", test="", provenance=where, program=program)
     difference = Difference(now.measurement, baseline)
-    facts = tuple(compare_facts(difference))
+    facts = tuple(one for one in compare_facts(difference) if one.name != "jitted")  # both are jitted here
     causes = rank_causes(now.measurement, baseline, red_quantities(facts))
     decision, why_not, agrees = None, "", None
     if not difference.why_not_identical:

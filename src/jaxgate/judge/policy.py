@@ -26,6 +26,9 @@ POLICIES: tuple[FactPolicy, ...] = (
     _rule(name="compiles", why="a recompile costs seconds, also without a retrace"),
     _rule(name="sampled_traces", why="the steady state must not trace"),
     _rule(name="sampled_compiles", why="the steady state must not compile"),
+    _rule(
+        name="jitted", better="higher", why="the gate jits a plain function, its callers run it operation by operation"
+    ),
     _rule(name="launches", where=_HOST, why="each costs tens of µs of Python and of the runtime"),
     _rule(name="host_transfers", where=_HOST, why="what each call sends to the device again, or stops to read back"),
     _single(name="donated_bytes", better="higher", why="donation that is no longer asked for doubles the state"),

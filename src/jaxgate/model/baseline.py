@@ -17,6 +17,7 @@ LATER_KEYS = frozenset(
         "called",
         "facts.host_reads",
         "facts.jax_calls",
+        "facts.jitted",
         "facts.python_calls",
         "facts.transcendentals",
         "fingerprints.devices",

@@ -34,6 +34,8 @@ class Facts:
     compiles: int | None = None
     sampled_traces: int | None = None
     sampled_compiles: int | None = None
+    # Who jits the function: 1 where its own code does, 0 where the gate does, or where plain Python is called as it is.
+    jitted: int | None = None
     # What the program asks for, before any backend has seen it.
     donated_bytes: int | None = None
     constant_bytes: int | None = None

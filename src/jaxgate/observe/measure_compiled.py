@@ -341,6 +341,7 @@ def _executable(compiled: CompiledSubject) -> str | None:
 def _facts(compiled: CompiledSubject, largest_batch: int | None) -> Facts:
     return replace(
         compiled.program.facts,
+        jitted=int(compiled.lowered.jitted),
         collectives=compiled.communication.count,
         collective_bytes=compiled.communication.nbytes,
         largest_batch=largest_batch,

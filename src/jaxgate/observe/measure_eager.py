@@ -7,7 +7,7 @@ must not trace or compile after the first one, its warm calls are counted in a p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -35,7 +35,7 @@ from jaxgate.observe.observation import Observation
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.captured_constants import describe_constants
 from jaxgate.observe.trace.clocks import OwnTime
-from jaxgate.observe.trace.lowering import find_jitted_functions
+from jaxgate.observe.trace.lowering import find_jitted_functions, is_jitted
 from jaxgate.observe.trace.source import source_fingerprint
 
 
@@ -125,7 +125,7 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
             inputs=_inputs(run.call),
         ),
         signature=signature,
-        facts=_facts(signature, run),
+        facts=replace(_facts(signature, run), jitted=int(is_jitted(computation.subject))),
         phases=Phases(
             first_call_ns=run.stepped.first_call_ns,
             host_ns=run.call_ns,

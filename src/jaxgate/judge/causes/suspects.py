@@ -69,6 +69,12 @@ def _retraced(now: Measurement, _: Baseline | None) -> Iterator[Cause]:
         yield Cause(text=f"{counts} while sampling: cause unknown", explains=_CALLS, sure=False)
 
 
+def _jitted_no_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    if baseline is not None and now.facts.jitted == 0 and baseline.facts.jitted:
+        text = "the function is no longer jitted by its own code: the gate jits it, its callers run each operation by itself"
+        yield Cause(text=text, explains=frozenset({"jitted"}))
+
+
 def _not_donated(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     explains = frozenset({"donated_bytes", "aliased_bytes"}) | MEMORY
     if baseline is not None:
@@ -221,6 +227,7 @@ def _operates(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
 
 _FINDERS: tuple[Finder, ...] = (
     _retraced,
+    _jitted_no_more,
     _not_donated,
     _donation_lost,
     _calls_python,

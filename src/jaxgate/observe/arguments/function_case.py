@@ -253,6 +253,7 @@ def _donating(function: Callable[..., Any], donated: tuple[int, ...]) -> Callabl
         if len(named) == len(parameters)
         else jax.jit(function, donate_argnums=donated)
     )
+    vars(jitted)["jitted_by_gate"] = True
     return jitted
 
 

@@ -68,6 +68,11 @@ def is_plain(function: Any) -> bool:
     return not callable(getattr(function, "lower", None))
 
 
+def is_jitted(function: Any) -> bool:
+    """Whether a function comes jitted, and not by the gate, which marks what it jits to donate."""
+    return not is_plain(function) and not getattr(function, "jitted_by_gate", False)
+
+
 def donating(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], places: frozenset[int]
 ) -> Callable[..., Any] | None:
@@ -232,6 +237,7 @@ class Lowered:
     function: Callable[..., Any]  # the jitted function itself; calling it with the same arguments hits JAX's caches
     # what is called: the function itself, or a plain one that does nothing but hand on to it
     called: Callable[..., Any]
+    jitted: bool  # whether the function came jitted: the gate jits what did not
     unseen: str  # what of a plain function that calls jitted ones is not seen; empty if nothing is
     call: Call  # the arguments that it was lowered for
     platform: str | None  # what it was lowered for; `None` for that of its arguments
@@ -316,6 +322,7 @@ def lower(
         function=jitted,
         called=function if enclosed.only else jitted,
         unseen=enclosed.unseen,
+        jitted=is_jitted(function) or enclosed.whole,
         call=(tuple(args), dict(kwargs)),
         platform=platform,
         traced=traced,
