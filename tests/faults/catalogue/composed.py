@@ -91,8 +91,8 @@ FAULTS = (
         "gradients meet after every micro-batch",
         "train-step-on-mesh-of-8-summed-once-vs-each-micro-batch",
         (
-            "Callable[[Gradients, Mesh], Gradients] = summed_once\n",
-            "Callable[[Gradients, Mesh], Gradients] = summed_each_time\n",
+            "Callable[[Gradients, Mesh], Gradients] = summed_once",
+            "Callable[[Gradients, Mesh], Gradients] = summed_each_time",
         ),
         moves={"collective_bytes"},
         culprit=r"all-reduce float32\[32,64\] over 'data' 0 → 16",
@@ -101,7 +101,7 @@ FAULTS = (
         "micro-batches are cut across devices",
         "train-step-on-mesh-of-8-vs-one-device-s-work-on-each",
         (
-            "    spread: Callable[[Gradients, Mesh], Gradients] = summed_once\n",
+            "    spread: Callable[[Gradients, Mesh], Gradients] = summed_once",
             "    spread: Callable[[Gradients, Mesh], Gradients] = lambda gradients, mesh: gradients\n",
         ),
         moves={"collective_bytes"},

@@ -254,6 +254,13 @@ HOST = (
         at=("params = np.asarray(params)", "params, loss = step(params"),
     ),
     host(
+        "the function is left to whoever calls it",
+        "inference",
+        ("subject=jax.jit(classify)", "subject=classify"),
+        moves={"jitted"},
+        culprit=r"no longer jitted by its own code",
+    ),
+    host(
         "the step is no longer jitted",
         "host_loop",
         ("@jax.jit\ndef step", "def step"),

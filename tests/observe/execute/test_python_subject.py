@@ -81,7 +81,15 @@ def test_facts_of_a_loop_body():
     now = measure(body, W, HOST_X, next_args=thread)
     assert now.eager
     assert now.launched == {"step": 1, "multiply": 1}
-    known = {"traces": 1, "lowerings": 1, "compiles": 1, "sampled_traces": 0, "sampled_compiles": 0, "donated_bytes": 0}
+    known = {
+        "jitted": 0,
+        "traces": 1,
+        "lowerings": 1,
+        "compiles": 1,
+        "sampled_traces": 0,
+        "sampled_compiles": 0,
+        "donated_bytes": 0,
+    }
     known |= {"launches": 2, "host_transfers": 3}
     known |= {"host_reads": 0, "python_calls": 3, "jax_calls": now.facts.jax_calls}  # the last is of this release
     known |= {name: getattr(now.facts, name) for name in CALL_FACTS if name != "code_bytes"}
