@@ -27,37 +27,57 @@ def test_step(gate):
 """
 
 
+GATE = ("pytest", "-q", "-p", "no:cacheprovider", "--perf-profile=never", "test_model.py")
+HELP = ("jaxgate.cli.main", "--help-all")
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Runs a module of Python in a project with one gate, with the package of a folder in place of the installed one."""
+    """Runs a module of Python in a project with one gate, by the package of a folder; gives what it printed."""
     project = tmp_path_factory.mktemp("project")
     (project / "test_model.py").write_text(TEST)
 
     def run(source, *command):
         paths = os.environ | {"PYTHONPATH": str(source), "JAX_PLATFORMS": "cpu"}
-        return subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-m", *command], env=paths, cwd=project, capture_output=True, text=True, check=False
         )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
     return run
 
 
+@pytest.fixture(scope="module")
+def commands(run):
+    """The first words of the help's lines, with every folder there; the project has its baseline then."""
+    run(REPOSITORY / "src", *GATE, "--perf-update", "--perf-why=first")
+    return first_words(run(REPOSITORY / "src", *HELP))
+
+
+def first_words(text):
+    """Of each line."""
+    return [line.split()[0] for line in text.splitlines() if line.strip()]
+
+
 @pytest.mark.parametrize("capability", COMMANDS)
-def test_a_folder_can_be_taken_away(run, tmp_path, capability):
-    """The commands are those of the rest, and a gate records and judges."""
+def test_a_folder_can_be_taken_away(run, commands, tmp_path, capability):
+    """The commands are those of the rest, and a gate is judged."""
     source = tmp_path / "src"
     shutil.copytree(REPOSITORY / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-    command = COMMANDS[capability]
-    before = run(source, "jaxgate.cli.main", "--help-all")
     shutil.rmtree(source / "jaxgate/ext" / capability)
-    after = run(source, "jaxgate.cli.main", "--help-all")
-    assert after.returncode == 0, after.stderr
-    words = [line.split()[0] for line in before.stdout.splitlines() if line.strip()]
-    left = [line.split()[0] for line in after.stdout.splitlines() if line.strip()]
-    assert not command or (command in words and command not in left)
-    gate = ("pytest", "-q", "-p", "no:cacheprovider", "--perf-profile=never", "test_model.py")
-    recorded = run(source, *gate, "--perf-update", "--perf-why=first")
-    assert recorded.returncode == 0, recorded.stdout + recorded.stderr
-    judged = run(source, *gate, "--perf-strict", "--benchmark-disable")
-    assert judged.returncode == 0, judged.stdout + judged.stderr
-    assert "SAME  model/step" in judged.stdout
+    gone = [COMMANDS[capability]] if COMMANDS[capability] else []
+    left = first_words(run(source, *HELP))
+    assert all(word in commands and word not in left for word in gone)
+    assert "SAME  model/step" in run(source, *GATE, "--perf-strict", "--benchmark-disable")
+
+
+def test_all_of_them_can_be_taken_away_at_once(run, commands, tmp_path):
+    """A gate records and judges without any."""
+    assert commands
+    source = tmp_path / "src"
+    shutil.copytree(REPOSITORY / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+    for capability in COMMANDS:
+        shutil.rmtree(source / "jaxgate/ext" / capability)
+    run(source, *GATE, "--perf-update", "--perf-why=again")
+    assert "SAME  model/step" in run(source, *GATE, "--perf-strict", "--benchmark-disable")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from support.corpora import EVERY
 
 MAX_LINE = 300
 """Characters of a first culprit line that a person still reads."""
@@ -47,6 +49,12 @@ def recorded(project: Any, files: Mapping[str, str]) -> Any:
     for name, text in files.items():
         project.write(name, text)
     return project.record()
+
+
+whole_suite = pytest.mark.skipif(
+    not os.environ.get(EVERY), reason=f"a recipe of docs/recipes.md is run unchanged in its place; this with {EVERY}=1"
+)
+"""For projects of libraries of which ``tests/ci/test_recipes.py`` records a program and finds it again."""
 
 
 def assert_unchanged(project: Any, monkeypatch: pytest.MonkeyPatch, tests: int) -> None:

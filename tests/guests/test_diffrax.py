@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.corpora import a_sixth
 
-from guests.plants import assert_caught, assert_unchanged, plant, recorded
+from guests.plants import assert_caught, assert_unchanged, plant, recorded, whole_suite
 
 ODE = """
 import diffrax
@@ -169,6 +169,7 @@ def recorded_project(project):
     return recorded(project, FILES)
 
 
+@whole_suite
 def test_unchanged(recorded_project, monkeypatch):
     """Nothing changed: SAME."""
     assert_unchanged(recorded_project, monkeypatch, 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.corpora import a_sixth
 
-from guests.plants import assert_caught, assert_unchanged, plant, recorded
+from guests.plants import assert_caught, assert_unchanged, plant, recorded, whole_suite
 
 NET = """
 import itertools
@@ -354,6 +354,7 @@ def net(project):
     return recorded(project, FILES)
 
 
+@whole_suite
 def test_unchanged(net, monkeypatch):
     """Nothing changed: SAME."""
     assert_unchanged(net, monkeypatch, 5)

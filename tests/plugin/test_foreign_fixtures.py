@@ -111,11 +111,10 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("files", WAYS.values(), ids=WAYS.keys())
-@pytest.mark.parametrize("arguments", [(), ("-n1",)], ids=["one process", "workers"])
-def test_a_named_gate_is_red_however_it_was_asked_for(project, files, arguments):
+@pytest.mark.parametrize(("way", "arguments"), [*((way, ()) for way in WAYS), ("while it runs", ("-n1",))])
+def test_a_named_gate_is_red_however_it_was_asked_for(project, way, arguments):
     """It is sampled and has its row; what it finds is in pytest's exit code, and not in the last lines alone."""
-    for name, text in files.items():
+    for name, text in WAYS[way].items():
         project.write(name, text)
     assert project.record().run(*arguments).code == 0
     project.edit("test_model.py", "x * 2", "jnp.concatenate([x] * 9) @ jnp.ones((72, 9))")
