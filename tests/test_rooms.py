@@ -42,9 +42,9 @@ ROLES = {
     "processes": "bisect/git_bisect bisect/releases bisect/revisions opinion/process opinion/worker profile/worker "
     "repro/compile_server targets/process targets/worker times/sessions upgrade/environment upgrade/environment_runs "
     "upgrade/runs upgrade/venv",
-    "engine": "history/changes bisect/search diff/sides history/budget history/runs history/stored opinion/case profile/evidence repro/delta_debugging "
+    "engine": "history/changes bisect/search diff/sides history/budget history/stored opinion/case profile/evidence repro/delta_debugging "
     "repro/oracles repro/program_pair repro/reduction times/case",
-    "plugin": "ranks/gate ranks/lost ranks/plugin targets/gate upgrade/child history/terminal opinion/terminal",
+    "plugin": "ranks/gate ranks/lost ranks/plugin targets/gate upgrade/child upgrade/plugin history/terminal opinion/terminal",
     "cli": "targets/runs repro/file profile/tensorboard",
 }
 """Which room's rules a module of a capability in ``ext/`` keeps, where its name does not say so."""
@@ -56,6 +56,8 @@ BY_NAME = {
     "run": "cli",
     "mode": "plugin",
     "kept": "keep",
+    "ending": "engine",
+    "writing": "cli",
 }
 ROLE = {name: role for role, names in ROLES.items() for name in names.split()}
 
@@ -301,7 +303,6 @@ JOINTS = {
         "engine/instruments",
         "engine/run/ending",
         "engine/run/orphans",
-        "engine/run/result_files",
         "engine/run/session",
         "ext/diff/run",
         "ext/diff/sides",
@@ -321,8 +322,8 @@ JOINTS = {
         "judge/verdict",
         "model/verdict",
     },
-    "page": {"cli/console", "engine/run/result_files", "ext/diff/page", "ext/history/page", "ext/targets/runs"},
-    "parts": {"cli/main", "plugin/gating_run"},
+    "page": {"ext/diff/page", "ext/diff/run", "ext/history/command", "ext/history/page", "ext/targets/runs"},
+    "parts": {"cli/main", "engine/run/result_files", "plugin/gating_run"},
     "profile": {
         "engine/instruments",
         "engine/run/session",
@@ -347,7 +348,7 @@ JOINTS = {
         "plugin/gate",
         "plugin/session_start",
     },
-    "times": {"engine/instruments", "engine/repeats", "engine/run/session", "plugin/gating_run", "plugin/modes/trim"},
+    "times": {"engine/instruments", "engine/repeats", "engine/run/session", "plugin/modes/trim"},
     "upgrade": {
         "engine/run/session",
         "ext/bisect/releases",

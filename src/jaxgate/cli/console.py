@@ -1,18 +1,10 @@
-"""What the commands print: names of files and texts of a checkout are shown, and do nothing else.
-
-Pages that a command writes where the user says, never over a file that is not a page of ours.
-"""
+"""What the commands print: names of files and texts of a checkout are shown, and do nothing else."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
-from pathlib import Path
 
-from jaxgate.ext.page.chart_library import chart_library
-from jaxgate.keep.artifacts import PAGE_MARK, refuse_foreign
-from jaxgate.keep.files import write_atomic
 from jaxgate.report.printable import printable, printable_line
 
 _LONG = re.compile(r"\S{1000,}")
@@ -45,32 +37,6 @@ def refuse(command: str, reason: str, code: int) -> int:
     """Say on stderr why a command does not do it; gives its exit code."""
     complain(f"jaxgate {command}: {reason}")
     return code
-
-
-def write_page(command: str, page: Path, make: Callable[[str], str], *, charts: bool = True) -> int:
-    """Make a page, write it and print its path.
-
-    Args:
-        command: Whose page it is, for the error.
-        page: The file.
-        make: Makes the page, given the JavaScript that draws its charts, which is empty where that cannot be had.
-        charts: Whether it has any.
-
-    Returns:
-        The exit code: 2 if it cannot be written.
-    """
-    try:
-        refuse_foreign(page, PAGE_MARK, "a page of jaxgate's")
-        from jaxgate.ext.page.document import ADDS_CHARTS  # noqa: PLC0415 - only who makes a page needs it
-
-        library = chart_library() if charts else ""
-        write_atomic(page, make(library).encode())
-    except OSError as error:
-        return refuse(command, f"{page} cannot be written: {error.strerror or error}", 2)
-    say(str(page))
-    if charts and not library:
-        say(f"without charts: {ADDS_CHARTS} adds them")
-    return 0
 
 
 def unknown(command: str, rest: list[str]) -> int:

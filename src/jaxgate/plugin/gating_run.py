@@ -32,18 +32,13 @@ def _instead_of_tests(kind: RunKind) -> InsteadOfTests | None:
         from jaxgate.plugin.modes.plan import Plan  # noqa: PLC0415 - what one kind of run needs
 
         return Plan()
-    if kind is RunKind.RECORD_TIMES:
-        from jaxgate.ext.times.mode import TimesRecorder  # noqa: PLC0415 - likewise
-
-        return TimesRecorder()
     if kind is RunKind.TRIM:
         from jaxgate.plugin.modes.trim import Trimmer  # noqa: PLC0415 - likewise
 
         return Trimmer()
-    if kind is RunKind.UPGRADE:
-        from jaxgate.ext.upgrade.mode import Upgrade  # noqa: PLC0415 - likewise
-
-        return Upgrade()
+    if kind in (RunKind.RECORD_TIMES, RunKind.UPGRADE):
+        mode: InsteadOfTests = next(part.MODES[kind]() for part in parts("mode") if kind in part.MODES)
+        return mode
     return None
 
 
@@ -71,10 +66,6 @@ class GatingRun:
         config.stash[SETTINGS] = settings
         if (mode := _instead_of_tests(settings.kind)) is not None:
             config.pluginmanager.register(mode, f"jaxgate-{settings.kind}")
-        if settings.notes_into is not None:
-            from jaxgate.ext.upgrade.child import NoteTaker  # noqa: PLC0415 - what one kind of process needs
-
-            config.pluginmanager.register(NoteTaker(config, settings.notes_into), "jaxgate-notes")
         self._plugins = list(parts("plugin"))
         for capability in self._plugins:
             capability.configure(config)

@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 
 from jaxgate.engine.run.ending import Ending, unfit
 from jaxgate.engine.run.orphans import Orphans
-from jaxgate.ext.history.runs import remember
-from jaxgate.ext.page.chart_library import chart_library
+from jaxgate.ext import parts
 from jaxgate.judge.timing.rates import scaling
 from jaxgate.keep.files import append_page, write_atomic
 from jaxgate.keep.git import merge_base, run_git
 from jaxgate.keep.results import parse_results
-from jaxgate.model.outcome import Outcome, RunRecord
-from jaxgate.observe.errors import describe
+from jaxgate.model.outcome import Outcome
 from jaxgate.report.pull_request import error_commands, pull_request_page
 from jaxgate.report.results import results_json
 from jaxgate.report.text import explain
@@ -61,30 +59,14 @@ def write_result_files(
     except ValueError as error:
         session.evidence.problems.append(f"there is no page, and the history does not have the run: {RESULTS}: {error}")
     else:
-        _write_page(session, record)
-        remember(session, record, session.evidence.artifacts.root / RESULTS)
+        for capability in parts("ending"):
+            capability.ended(session, record)
     if environ.get(STEP_SUMMARY):
         try:
             append_page(Path(environ[STEP_SUMMARY]), page)
         except OSError as error:
             session.evidence.problems.append(f"the job's summary could not be written: {error}")
     return outcome
-
-
-def _write_page(session: GateSession, record: RunRecord) -> None:
-    """Write the page to look at; nothing that goes wrong here changes anything else of the run."""
-    evidence = session.evidence
-    if not evidence.writes_pages:
-        return
-    try:
-        from jaxgate.ext.page.run_page import Result, run_page  # noqa: PLC0415 - only a run that is over has a page
-
-        shown = Result(run=record, logdir=session.short(evidence.artifacts.root))
-        text = run_page([shown], library=chart_library())
-    except Exception as error:  # noqa: BLE001 - a page is no part of a verdict
-        evidence.problems.append(f"{PAGE} could not be made: {describe(error)}")
-        return
-    evidence.write_page(PAGE, text)
 
 
 def workflow_commands(outcome: Outcome, environ: Mapping[str, str] = os.environ) -> list[str]:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxgate.cli.console import refuse, write_page
+from jaxgate.cli.console import refuse
+from jaxgate.ext.page.writing import write_page
 from jaxgate.keep.results import UnreadableResultsError, read_results
 from jaxgate.model.outcome import RunRecord
 

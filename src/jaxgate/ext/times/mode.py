@@ -96,3 +96,7 @@ class TimesRecorder(InsteadOfTests):
             out.write_line("NOISY does not gate by stored times: proposed for un-gating, a person decides.")
         if self._busy:
             out.write_line(f"REFUSED: {self._busy} (exit code 2). Make it quiet, or add {BUSY_OK.flag}.", red=True)
+
+
+MODES = {RunKind.RECORD_TIMES: TimesRecorder}
+"""By kind of run what runs in place of the tests."""

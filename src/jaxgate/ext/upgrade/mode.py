@@ -26,7 +26,7 @@ from jaxgate.plugin.options.table import UPGRADE
 from jaxgate.plugin.session_start import given_instruments, recording, selection
 from jaxgate.plugin.stash import SETTINGS
 from jaxgate.processes.pytest_child import child_environment, naming
-from jaxgate.settings import RESULTS_INTO
+from jaxgate.settings import RESULTS_INTO, RunKind
 
 PAGE, RESULTS = "upgrade.md", "upgrade.json"
 
@@ -131,3 +131,7 @@ def _short(path: str) -> str:
     """A path as it is from here; of one far away the name alone."""
     relative = os.path.relpath(path)
     return Path(path).name if relative.startswith("../..") else relative
+
+
+MODES = {RunKind.UPGRADE: Upgrade}
+"""By kind of run what runs in place of the tests."""
