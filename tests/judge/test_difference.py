@@ -21,6 +21,7 @@ from jaxgate.judge.difference import Difference, environment_differences
 from jaxgate.judge.time import judge_time
 from jaxgate.model.decision import Status
 from jaxgate.model.machine import HardwareKey
+from jaxgate.model.measurement import Culprits
 
 SAME, CHANGED, UNKNOWN = "same", "changed", "unknown"
 DRIVER, RELEASE = "driver", "release"
@@ -486,6 +487,11 @@ def test_error_checks_are_no_unknown_python():
             {"facts": {"python_calls": 3, "host_callbacks": 1}},
             {},
             "the program calls Python, which no fingerprint covers",
+        ),
+        (
+            {"facts": {"python_calls": 3, "host_callbacks": 1}, "culprits": Culprits(callbacks=("f at step.py:3",))},
+            {},
+            "the program calls Python (f at step.py:3), which no fingerprint covers",
         ),
         (
             {"facts": {"python_calls": 3, "launches": 2, "host_callbacks": None}},

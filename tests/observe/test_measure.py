@@ -242,6 +242,12 @@ def bad_option(x):
 
 FAILURES = {
     "tracing": (lambda _: fail("not traceable"), {}, "tracing the subject", "ValueError: not traceable (at "),
+    "a-number-that-must-stay-one": (
+        lambda x, number=4: x + jnp.ones(number)[0],
+        {"kwargs": {"number": 5}},
+        "tracing the subject",
+        "unless static, number is traced: bind a number that must stay one with functools.partial",
+    ),
     "compiling": (
         jax.jit(bad_option, compiler_options={"xla_no_such_option": True}),
         {},

@@ -65,6 +65,20 @@ class Junit:
 JUNIT = "--junitxml=junit.xml"
 
 
+@pytest.mark.parametrize("also", [False, True], ids=["alone", "with another operation"])
+def test_a_constant_that_makes_a_loop_turn_more_is_the_culprit(project, lab, also):
+    """No fact moves; the one line of the difference is the first clause, unless another operation came with it."""
+    project.write("test_model.py", LOOP.replace("n, x):", "x, n=20):").replace("jnp.int32(3), ", "")).record()
+    lab.finds["baseline"], lab.processes = duel(1.3), [1.3, 1.3]
+    project.edit("test_model.py", "n=20", "n=100")
+    if also:
+        project.edit("test_model.py", "c[1] * 0.5", "c[1] / 0.5")
+    result = project.run()
+    assert result.code == 1
+    constant = "culprit   a constant changed: 20 → 100; all operations are as before, loops may take other turns"
+    assert (constant in result.out) is not also
+
+
 def test_a_real_slow_down_is_repeated_in_a_real_process(project):
     """From exp to tan, 300x300, four times: eight times as slow and no fact moves; suspect first, then red with its culprit."""
     project.instruments["processes"] = 1  # 5 s each; the others need no clock

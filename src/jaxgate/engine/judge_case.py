@@ -13,6 +13,7 @@ from jaxgate.engine.duels.reference_duel import ReferenceTiming
 from jaxgate.engine.record import candidate, record_case
 from jaxgate.engine.repeats import BackstopRepeat, PhaseRepeat, Provisional, Repeat
 from jaxgate.engine.run.session import GateSession
+from jaxgate.judge.causes.program_causes import other_constants
 from jaxgate.judge.difference import Difference
 from jaxgate.judge.figures import figures_of
 from jaxgate.judge.order import ALWAYS_FAIL, has_red_phase, memory_decides, waits_for_confirmation
@@ -219,7 +220,7 @@ def judge_with_buffers(judged: Callable[[Measurement], Verdict], observed: Obser
 def with_changes(
     verdict: Verdict, observed: Observation, record: StoredBaseline | None, programs: ProgramStore
 ) -> Verdict:
-    """Add what changed in the program since its baseline, if it did and both are stored programs."""
+    """Add what changed in the program since its baseline, if it did and both are stored programs; it may be the cause."""
     if record is None or verdict.origin is None or observed.lowered is None:
         return verdict
     ours, theirs = observed.measurement.fingerprints, record.baseline.fingerprints
@@ -228,4 +229,7 @@ def with_changes(
     if ours.program == theirs.program or content is None:
         return verdict
     before = StoredProgram(record=stored, content=content)
-    return replace(verdict, changes=program_changes(before, observed.export()))
+    changes = program_changes(before, observed.export())
+    constants = other_constants(changes) if verdict.time.status is Status.SLOWER else None
+    causes = verdict.causes if constants is None else sorted((*verdict.causes, constants), key=lambda one: not one.sure)
+    return replace(verdict, changes=changes, causes=tuple(causes))

@@ -12,7 +12,7 @@ from functools import cached_property
 from jaxgate.judge.launched_programs import why_unknown
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.machine import COMPILE_OPTIONS, CORES, UNKNOWN_SETTINGS
-from jaxgate.model.measurement import Measurement
+from jaxgate.model.measurement import MAX_NAMED, Measurement
 from jaxgate.model.verdict import Origin
 from jaxgate.model.words import MAX_CHANGES_NAMED, in_brackets, shortlist
 
@@ -31,6 +31,14 @@ _TRACED = frozenset(
 """Settings that act while JAX traces: where the program is the same they had no part in it, and have none later."""
 _COMPILES_NOTHING = frozenset({"flax", "jax", "numpy", "optax", "python"})
 """What of an environment shows in the programs that a compiler is given, or in calls around them, and not in its code."""
+
+
+def calls_python(now: Measurement) -> str:
+    """Which Python a program calls, whose code is in no fingerprint."""
+    named = now.culprits.callbacks
+    return (
+        f"the program calls Python{f' ({shortlist(named, MAX_NAMED)})' if named else ''}, which no fingerprint covers"
+    )
 
 
 def environment_differences(now: Mapping[str, str], before: Mapping[str, str]) -> tuple[str, ...]:
@@ -173,7 +181,7 @@ class Difference:
         if now.facts.host_callbacks is None:
             return "it is unknown whether the program calls Python"
         if now.facts.host_callbacks and not now.only_raises:
-            return "the program calls Python, which no fingerprint covers"
+            return calls_python(now)
         theirs = self.baseline.native_code
         unknown = [target for target, library in now.native_code.items() if not (library and theirs.get(target))]
         if unknown:

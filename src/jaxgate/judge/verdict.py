@@ -13,7 +13,7 @@ from jaxgate.ext.opinion.model import WrongResultError
 from jaxgate.judge.causes.program_causes import compare_products
 from jaxgate.judge.causes.suspects import rank_causes
 from jaxgate.judge.claims import NO_DUEL, check_claims
-from jaxgate.judge.difference import Difference
+from jaxgate.judge.difference import Difference, calls_python
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.launched_programs import compare_programs
 from jaxgate.judge.order import conclude, red_quantities
@@ -136,6 +136,8 @@ def judge(
         findings += check_claims(claims, now, reference_duel, tolerances=tolerances)
         findings.append(_missing(case, now, tuple(elsewhere)))
         time = TimeVerdict(status=Status.NO_BASELINE, reason="nothing to compare with")
+        if now.facts.host_callbacks and not now.only_raises:
+            time = replace(time, reason=f"{calls_python(now)}: its time will be UNDECIDED", anywhere=True)
     else:
         described = describe(record)
         difference = Difference(now, baseline)

@@ -177,7 +177,7 @@ def _reason(verdict: Verdict) -> str:
     expected = [*expected_failures(verdict), *unexpected_passes(verdict)]
     held = " · ".join([f"{plural(number, 'claim holds', 'claims hold')}{before}", *_undecided(verdict), *expected])
     if verdict.recorded == "created" or (verdict.recorded and worst and worst.kind == "baseline"):
-        return held
+        return f"{held} · {verdict.time.reason}" if verdict.time.anywhere else held
     if worst is not None and worst.status is Status.NO_BASELINE:
         before = (
             f"; {verdict.renamed_from}, whose test is gone, has its program: renamed?" if verdict.renamed_from else ""

@@ -18,6 +18,7 @@ from support.factories import (
     reference,
 )
 
+from jaxgate.judge.causes.program_causes import other_constants
 from jaxgate.judge.causes.suspects import rank_causes
 from jaxgate.judge.verdict import judge
 from jaxgate.model.claim import QUANTITIES, claim
@@ -580,3 +581,36 @@ def test_functions_come_before_what_they_call_of_python_itself():
     text = causes("python_calls", known, called=called, facts={"python_calls": 117})[0]
     assert text.startswith("Python in each call: traceback.walk_stack 0 → 44")
     assert "len" not in text
+
+
+HUNK = ("@@ -5,3 +5,3 @@", "   }")
+STEP = (
+    "-    %cst.0 = stablehlo.constant dense<0.00999999977> : tensor<f32>",
+    "+    %cst.0 = stablehlo.constant dense<2.000000e-03> : tensor<f32>",
+)
+TURNS = (
+    "-    %c.1 = stablehlo.constant dense<20> : tensor<i32>",
+    "+    %c.1 = stablehlo.constant dense<100> : tensor<i32>",
+)
+TAIL = "all operations are as before, loops may take other turns"
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ((*HUNK, *STEP), f"a constant changed: 0.01 → 0.002; {TAIL}"),
+        ((*HUNK, *STEP, *HUNK, *STEP), f"a constant changed: 0.01 → 0.002; {TAIL}"),
+        ((*HUNK, STEP[0], TURNS[0], STEP[1], TURNS[1]), f"2 constants changed: 0.01 → 0.002, 20 → 100; {TAIL}"),
+        ((*HUNK, *STEP, "+    %1 = stablehlo.add %0, %0 : tensor<f32>"), None),
+        ((*HUNK, STEP[0], TURNS[1]), None),
+        ((*HUNK, *STEP, STEP[1]), None),
+        ((*HUNK, *STEP, "… 3 more lines of this difference"), None),
+        (("not shown: it calls Python",), None),
+        ((), None),
+    ],
+    ids=["one", "twice", "two", "an operation", "another type", "one more", "cut off", "not shown", "nothing"],
+)
+def test_a_constant_is_the_cause_where_nothing_else_differs(changes, text):
+    """Of anything else in the difference a constant is no explanation."""
+    cause = other_constants(changes)
+    assert (cause and cause.text) == text

@@ -18,7 +18,7 @@ from jaxgate.model.computation import Amount, Batch, Computation
 from jaxgate.model.measurement import CALL_FACTS, InvalidCaseError
 from jaxgate.observe.execute import dispatches
 from jaxgate.observe.execute.dispatches import ELSEWHERE, count_launches
-from jaxgate.observe.execute.subjects import WHY_NOT
+from jaxgate.observe.execute.subjects import WHY_NOT, EagerSubject
 from jaxgate.observe.measure import observe
 from jaxgate.observe.program.export import NotReplayableError
 from jaxgate.observe.source_lines import short_path
@@ -315,7 +315,11 @@ def test_a_call_that_raises_leaves_no_profile_open():
         (lambda w: None, (W,), "expected something to wait for"),
         (lambda x: float(x.sum()), (HOST_X,), "expected device programs, found none launched"),
         (lambda w: jitted(w, w)[0] * jnp.nan, (W,), "expected numbers, found 8 NaN of 8"),
-        (lambda _: 1.0, ((item for item in ()),), "expected arguments that copy.deepcopy can copy"),
+        (
+            lambda _: 1.0,
+            ((item for item in ()),),
+            r"copy.deepcopy can copy, .* found for _: cannot pickle 'generator' object",
+        ),
     ],
     ids=["nothing returned", "nothing launched", "NaN", "a generator"],
 )
@@ -368,3 +372,21 @@ def test_jitted_functions_are_found_by_name_closure_and_attribute():
     assert set(find_jitted_functions(partial(caller, W))) == {inner_name, "step"}
     mapped = jax.pmap(step)
     assert find_jitted_functions(lambda w: mapped(w, w)) == {}
+
+
+class Keyed:
+    """An owner whose dict has keys that nobody can sort, as Keras's models have their layers."""
+
+    def __init__(self):
+        self.state = {object(): W, object(): [W, {object(): W}]}
+
+    def step(self, x):
+        """Changes what it belongs to, and returns nothing."""
+        self.state = {key: jitted(W, x)[0] for key in self.state}
+
+
+def test_an_owner_with_keys_that_cannot_be_sorted_is_waited_for():
+    """Its arrays are found, though JAX refuses to flatten such a dict."""
+    owner = Keyed()
+    assert len(EagerSubject(owner.step, ((W,), {}), "subject").arrays(None, ((), {}))) == 3
+    assert measure(owner.step, W).facts.launches == 2

@@ -41,8 +41,13 @@ from jaxgate.model.decision import Status
 from jaxgate.model.measurement import EACH_TURN, MAX_NAMED, Measurement, changed_programs
 from jaxgate.model.numbers import WIDER_PRODUCTS
 from jaxgate.model.verdict import Cause, Finding
+from jaxgate.model.words import shortlist
 
 _WHILE = "stablehlo.while"
+_CONSTANT = re.compile(r"[-+]\s*%\S+ = stablehlo\.constant dense<(?P<value>[^>]*)> : (?P<type>\S+)")
+"""A line of a difference; long constants have their hash in the place of values."""
+_LONGEST = 24
+"""Characters of a value that is written out."""
 _GLUE = frozenset(
     {
         "stablehlo.select", "stablehlo.compare", "stablehlo.and", "stablehlo.or", "stablehlo.not", "stablehlo.convert",
@@ -91,6 +96,30 @@ def one_by_one(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         where = next((at(name, now.culprits.lines) for name in places if now.culprits.lines.get(name)), "")
         text = f"steps that were done all at once follow each other in a loop: {_WHILE} {before} → {loops}{where}"
         yield Cause(text=text, explains=WORK | PHASES | BUFFERS, sure=False)
+
+
+def other_constants(changes: Iterable[str]) -> Cause | None:
+    """Only constants differ between two programs: steps, tolerances and bounds decide how often a loop turns.
+
+    Args:
+        changes: Lines of the difference of both programs; ``None`` is returned if anything else is in them.
+    """
+    lines = [line for line in changes if not line.startswith(("@@", " "))]
+    before, after = ([_CONSTANT.fullmatch(line) for line in lines if line.startswith(sign)] for sign in "-+")
+    pairs = [(old, new) for old, new in zip(before, after, strict=False) if old and new and old["type"] == new["type"]]
+    if not pairs or 2 * len(pairs) != len(lines) or len(before) != len(after):
+        return None
+    named = dict.fromkeys(f"{_number(old['value'])} → {_number(new['value'])}" for old, new in pairs)
+    what = "a constant changed" if len(named) == 1 else f"{len(named)} constants changed"
+    text = f"{what}: {shortlist(tuple(named), MAX_NAMED)}; all operations are as before, loops may take other turns"
+    return Cause(text=text, explains=RUN, root=True)
+
+
+def _number(value: str) -> str:
+    try:
+        return f"{float(value):.6g}"
+    except ValueError:
+        return value if len(value) <= _LONGEST else "other values"
 
 
 def _where(now: Measurement, baseline: Baseline) -> str:

@@ -104,6 +104,18 @@ def _alive(tree: Any) -> list[jax.Array]:
     return [leaf for leaf in jax.tree.leaves(tree) if isinstance(leaf, jax.Array) and not leaf.is_deleted()]
 
 
+def _leaves(tree: Any) -> Iterator[Any]:
+    """The leaves of a tree, of dicts as well whose keys JAX cannot sort (Keras keeps layers as keys)."""
+    try:
+        yield from jax.tree.leaves(tree)
+    except ValueError:
+        parts = (
+            tree.values() if isinstance(tree, dict) else jax.tree.leaves(tree, is_leaf=lambda part: part is not tree)
+        )
+        for part in parts:
+            yield from _leaves(part)
+
+
 def _static_names(lowered: Lowered, kwargs: Mapping[str, Any]) -> frozenset[str]:
     """Names of the arguments that JAX did not trace; none where that cannot be known."""
     dynamic = argument_leaf_names(lowered.traced)
@@ -142,12 +154,25 @@ class EagerSubject:
         try:
             call = copy.deepcopy(self._call, dict(self._kept))
         except Exception as error:
+            which = "".join(f" for {name}" for name in self._uncopied()[:1])
             raise InvalidCaseError(
                 "copying the arguments",
-                f"expected arguments that copy.deepcopy can copy, as a call may change them; found {error}",
+                f"expected arguments that copy.deepcopy can copy, as a call may change them; found{which}: {error}; let the "
+                "function close over what it may share",
             ) from error
         self.wait(None, call)
         return call
+
+    def _uncopied(self) -> list[str]:
+        """Names of the arguments that cannot be copied."""
+        named = [*zip(self.names, self._call[0], strict=True), *self._call[1].items()]
+        failed = []
+        for name, value in named:
+            try:
+                copy.deepcopy(value, dict(self._kept))
+            except Exception:  # noqa: BLE001 - whatever it is, it was raised once before and is told
+                failed.append(name)
+        return failed
 
     def again(self, call: Call) -> Call:
         """The same objects, as a loop would have them, unless they are consumed."""
@@ -160,7 +185,7 @@ class EagerSubject:
     def arrays(self, output: Any, call: Call) -> list[jax.Array]:
         """Those of the object that a method belongs to as well."""
         owner = getattr(getattr(self.function, "__self__", None), "__dict__", {})
-        return _alive((output, call, list(owner.values())))
+        return [*_alive((output, call)), *_alive([*_leaves(list(owner.values()))])]
 
     def wait(self, output: Any, call: Call) -> None:
         """Wait for the result, and for what the call changed in its arguments and its object."""

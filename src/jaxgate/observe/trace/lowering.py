@@ -352,8 +352,11 @@ def _trace(
     clock, asleep = clocks
     with record(others=False) as events, uncollected():
         begin, slept = clock(), asleep()
-        with guarded(f"tracing the {role}"):
-            traced = jitted.trace(*args, **kwargs)
+        try:
+            with guarded(f"tracing the {role}"):
+                traced = jitted.trace(*args, **kwargs)
+        except InvalidCaseError as error:
+            raise _with_numbers(error, jitted, args, kwargs) from error.__cause__
         took_ns, wait_ns = clock() - begin, max(0, asleep() - slept)
     if not isinstance(traced, jax.stages.Traced):
         raise InvalidCaseError(
@@ -363,6 +366,18 @@ def _trace(
         )
     cached = events.traces_of(traced.fun_name) == 0
     return (traced, None, None) if cached else (traced, took_ns, wait_ns)
+
+
+def _with_numbers(
+    error: InvalidCaseError, jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> InvalidCaseError:
+    """An error with the arguments that are Python's numbers, where JAX may have missed the number: it traces them."""
+    named = [*zip(argument_names(jitted, len(args)), args, strict=True), *kwargs.items()]
+    numbers = [name for name, value in named if isinstance(value, bool | int)]
+    if not numbers or not isinstance(error.__cause__, TypeError):
+        return error
+    bind = f"unless static, {shortlist(numbers, MAX_NAMED)} is traced: bind a number that must stay one with functools.partial"
+    return InvalidCaseError(error.stage, f"{error.reason}; {bind}")
 
 
 def _lower(traced: jax.stages.Traced, role: str, clock: Clock, platform: str | None) -> tuple[jax.stages.Lowered, int]:
