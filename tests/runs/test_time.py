@@ -76,7 +76,7 @@ def test_a_constant_that_makes_a_loop_turn_more_is_the_culprit(project, lab, als
     result = project.run()
     assert result.code == 1
     constant = "culprit   a constant changed: 20 → 100; all operations are as before, loops may take other turns"
-    assert (constant in result.out) is not also
+    assert (constant in result.text) is not also
 
 
 def test_a_real_slow_down_is_repeated_in_a_real_process(project):
