@@ -82,7 +82,7 @@ SOLVE, SORT, TOP = call("lapack_strsm_ffi"), "stablehlo.sort 4x256xf32", "chlo.t
         ({SOLVE: 2, LU: 1}, {SOLVE: 1, CHOLESKY: 1}, "a dearer library routine: Cholesky factorisation 32x32xf32 → LU factorisation 32x32xf32"),
         ({LU: 1, SOLVE: 1}, {LU: 1, call("lapack_strsm_ffi", "32x4xf32"): 1}, "a dearer library routine: triangular solve 32x4xf32 → triangular solve 32x32xf32"),
         ({SORT: 1}, {TOP: 1}, "a dearer library routine: top_k 4x8xf32 → sort 4x256xf32"),
-        ({SVD: 2}, {SVD: 1}, "a library routine that was not called before: SVD 32x32xf32 1 → 2"),
+        ({SVD: 2}, {SVD: 1}, "a library routine that is called more often: SVD 32x32xf32 1 → 2"),
         ({SORT: 1}, {}, "a library routine that was not called before: sort 4x256xf32 0 → 1"),
         ({CHOLESKY: 1}, {EIGH: 1}, None),
         ({TOP: 1}, {SORT: 1}, None),

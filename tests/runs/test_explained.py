@@ -24,6 +24,27 @@ def test_step(gate):
 SORTS = "    return jnp.sort(y.ravel())[::2].sum() + y.sum()"
 
 
+SCAN = """
+import jax, jax.numpy as jnp
+
+def chain(x, w):
+    return jax.lax.scan(lambda x, _: (jnp.tanh(w @ x), x.sum()), x, None, length=20)
+
+def test_chain(gate):
+    gate(chain, jnp.ones(64), jnp.eye(64))
+"""
+
+
+def test_a_loop_that_is_unrolled_in_part_is_the_first_culprit(project):
+    """`unroll=10` leaves the loop and its products; what stacks the results is new, and not to blame."""
+    project.write("test_model.py", SCAN).record().edit("test_model.py", "length=20", "length=20, unroll=10")
+    result = project.run()
+    result.counts(failed=1)
+    result.shows(
+        "culprit   a loop is unrolled in part: its body stands there 10 times; stablehlo.dot_general 64xf32 1 → 10 at test_"
+    )
+
+
 @pytest.fixture
 def recorded(project):
     """A project with a recorded case."""

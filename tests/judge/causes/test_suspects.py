@@ -306,6 +306,27 @@ def test_an_unrolled_loop_is_placed_by_what_is_new_and_not_by_what_was_there():
     assert text.startswith("a loop is unrolled: stablehlo.while 1 → 0 at cell.py:3; ")
 
 
+PART = {"stablehlo.while 8x64xf32": 1, ADD: 2, "stablehlo.tanh 8x64xf32": 1, "stablehlo.dot_general 8x64xf32": 1}
+FIVE = {"stablehlo.while 8x64xf32": 1, ADD: 10, "stablehlo.tanh 8x64xf32": 5, "stablehlo.dot_general 8x64xf32": 5}
+
+
+def test_a_loop_that_is_unrolled_in_part_has_as_many_products_in_all():
+    """`unroll=5`: sure where products say it, a guess where only the operations are five times as many."""
+    known = baseline(operations=PART, matmuls={DOT: 20})
+    lines = Culprits(lines={"stablehlo.dot_general 8x64xf32": "model.py:4"})
+    text = (
+        "a loop is unrolled in part: its body stands there 5 times; stablehlo.dot_general 8x64xf32 1 → 5 at model.py:4"
+    )
+    assert causes("stablehlo_ops", known, operations=FIVE, matmuls={DOT: 20}, culprits=lines)[0] == text
+    assert not any("unrolled" in one for one in causes("stablehlo_ops", known, operations=FIVE, matmuls={DOT: 40}))
+    plain, five = ({name: n for name, n in side.items() if "dot" not in name} for side in (PART, FIVE))
+    guess = causes("stablehlo_ops", baseline(operations=plain), operations=five)[0]
+    assert guess.startswith("perhaps a loop is unrolled in part: its body stands there 5 times; stablehlo.add")
+    for other in (five | {ADD: 5}, five | {"stablehlo.sine 8x64xf32": 9}, {ADD: 10}):
+        found = causes("stablehlo_ops", baseline(operations=plain), operations=other)
+        assert not any("unrolled in part" in one for one in found)
+
+
 def test_a_loop_that_takes_the_place_of_arrays_of_all_steps_is_a_guess():
     """As where an associative scan becomes a loop; another loop beside what was there is no such thing."""
     known = baseline(operations={"stablehlo.add 32x8x64xf32": 6})

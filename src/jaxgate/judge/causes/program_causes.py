@@ -44,6 +44,7 @@ from jaxgate.model.verdict import Cause, Finding
 from jaxgate.model.words import shortlist
 
 _WHILE = "stablehlo.while"
+_PRODUCT = "stablehlo.dot_general"
 _CONSTANT = re.compile(r"[-+]\s*%\S+ = stablehlo\.constant dense<(?P<value>[^>]*)> : (?P<type>\S+)")
 """A line of a difference; long constants have their hash in the place of values."""
 _LONGEST = 24
@@ -70,6 +71,38 @@ def unrolled(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         more = grown(now.operations, baseline.operations, now.culprits.lines).partition("; gone: ")[0]
         text = f"a loop is unrolled: {_WHILE} {before} → {loops}{_where(now, baseline)}; {more}"
         yield Cause(text=text, explains=WORK | PHASES | {"widened_bytes"}, root=True)
+
+
+def unrolled_in_part(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """As many products in all, and more of them as text, while loops remain: ``unroll=``, or loops within what is written out.
+
+    Without products only a body of which nearly all stands there the same number of times more shows it: a guess.
+    """
+    if baseline is None or now.matmuls != baseline.matmuls:
+        return
+    loops = [count_of(side.operations, _WHILE) for side in (baseline, now)]
+    growth = {name: more for name, more in more_of(now.operations, baseline.operations).items() if _in_bodies(name)}
+    there = {name: more for name, more in growth.items() if name in baseline.operations}
+    total = sum(growth.values())
+    if not all(loops) or not there or sum(there.values()) < _MOSTLY * total:
+        return
+    folds = Counter[int]()
+    for name, more in there.items():
+        folds[more // baseline.operations[name] + 1 if more % baseline.operations[name] == 0 else 0] += more
+    fold, most = folds.most_common(1)[0]
+    known = fold > 1 and most >= _MOSTLY * total
+    products = any(name.partition(" ")[0] == _PRODUCT for name in there)
+    if products or known:
+        name = max(there, key=lambda name: (name.partition(" ")[0] == _PRODUCT, there[name] * elements(name), name))
+        body = f"its body stands there {fold} times" if known else "its body stands there more than once"
+        named = counted(name, now.operations, baseline.operations, now.culprits.lines)
+        yield Cause(
+            text=f"a loop is unrolled in part: {body}; {named}", explains=WORK | PHASES, sure=products, root=True
+        )
+
+
+def _in_bodies(name: str) -> bool:
+    return not is_plumbing(name) and name.partition(" ")[0] not in {*_GLUE, _WHILE}
 
 
 def done_at_once(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -251,7 +284,8 @@ def exchanges_routines(now: Measurement, baseline: Baseline | None) -> Iterator[
                 f"{at(one.label, now.culprits.lines)}"
                 for one in come[:MAX_NAMED]
             )
-            text = f"a library routine that was not called before: {named}"
+            known = any(baseline.operations.get(one.label) for one in come)
+            text = f"a library routine that {'is called more often' if known else 'was not called before'}: {named}"
         products = {"matmul_flops"} if family == "linear" and _makes_products(come[0], now, baseline) else set()
         yield Cause(text=text, explains=_OF_ROUTINES | products, root=True)
 

@@ -17,6 +17,7 @@ from jaxgate.judge.causes.program_causes import (
     runs_all_branches,
     takes_larger_arrays,
     unrolled,
+    unrolled_in_part,
 )
 from jaxgate.judge.difference import Difference
 from jaxgate.model.baseline import Baseline
@@ -240,6 +241,7 @@ _FINDERS: tuple[Finder, ...] = (
     _traced_otherwise,
     runs_all_branches,
     unrolled,
+    unrolled_in_part,
     exchanges_routines,
     keeps_more,
     held_back_no_more,
