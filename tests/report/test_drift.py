@@ -87,6 +87,8 @@ def test_a_step_is_one_line():
     assert step_line(replace(STEP, ratio=0.9, commit=None, last_before=None, runs=1)) == (
         "time 10 % down on 2026-06-01, in 1 run since"
     )
+    dirty = replace(STEP, last_before=STEP.commit)
+    assert "(commit 1a2b3c4, or not committed then)" in step_line(dirty)
     exact = replace(STEP, quantity="temp_bytes", before=1000.0, after=2000.0, ratio=2.0, sure=inf)
     assert step_line(exact).startswith("temp_bytes 1 kB → 2 kB = 2.00 × on 2026-06-01 (")
 

@@ -10,7 +10,7 @@ from support.factories import baseline
 
 from jaxgate.ext.repro.file import repro_file
 from jaxgate.ext.repro.model import AnonymousProgram, ArrayOf, MeshOf, Reduced
-from jaxgate.ext.repro.run import bug_report
+from jaxgate.ext.repro.run import bug_report, shortened
 
 PROGRAM = AnonymousProgram(
     payload=b"one program",
@@ -139,3 +139,8 @@ def test_a_long_option_stays_one_word():
     found = written(now=replace(PROGRAM, options={"xla_disable_hlo_passes": passes}))
     compile(found, "repro.py", "exec")
     assert passes in found
+
+
+def test_no_line_that_a_file_prints_floods_a_terminal():
+    """Long ones are cut, short ones stay as they are."""
+    assert shortened("short\n" + 12_000 * "x" + "\n") == f"short\n{199 * 'x'}…\n"

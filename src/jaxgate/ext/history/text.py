@@ -228,7 +228,10 @@ def step_line(step: Step) -> str:
         ratio = show_ratio(step.after, step.before)
         what = f"{step.quantity} {before} → {after}{f' = {ratio}' if ratio else ''}"
     known = [f"commit {step.commit[:COMMIT]}"] if step.commit else []
-    known += [f"not yet in {step.last_before[:COMMIT]}"] if step.last_before else []
+    if step.last_before:
+        known += [
+            "or not committed then" if step.last_before == step.commit else f"not yet in {step.last_before[:COMMIT]}"
+        ]
     where = f" ({', '.join(known)})" if known else ""
     return f"{what} on {step.moment[:10]}{where}, in {plural(step.runs, 'run')} since"
 

@@ -28,7 +28,7 @@ from jaxgate.keep.machine import Machine
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.numbers import Facts
 from jaxgate.model.outcome import UsageError
-from jaxgate.model.words import plural
+from jaxgate.model.words import cut, plural
 from jaxgate.processes.child import Finished
 
 _TITLES = {
@@ -122,6 +122,7 @@ def reduced_text(found: Reduced) -> str:
     return "\n".join([*lines, "", ""])
 
 
+_WIDTH = 200
 _WRITTEN, _CANNOT, _FAILS = 0, 1, 2
 """Exit codes of this command."""
 
@@ -174,11 +175,16 @@ def repro(asked: Asked) -> int:
     if done.status:
         return refuse("repro", f"{path} was written and fails here: {done.last_words}", _FAILS)
     _progress(f"{path}: {len(text.encode()):,} bytes, needs jax and NumPy only; it ran in {took_s:.0f} s")
-    printed = f"{reduced_text(reduced) if reduced else ''}{done.stdout}"
+    printed = f"{reduced_text(reduced) if reduced else ''}{shortened(done.stdout)}"
     if asked.issue:
         printed = bug_report(pair.baseline[0], pair.now[0], text, printed, name=path.name, reduced=reduced)
     write(printed)
     return _WRITTEN
+
+
+def shortened(text: str) -> str:
+    """What the file prints, for a terminal: the signature of 300 arguments is a line of 12,000 characters."""
+    return "".join(f"{cut(line, _WIDTH)}\n" for line in text.splitlines())
 
 
 def _refuse_foreign(path: Path) -> None:
