@@ -63,7 +63,7 @@ def test_a_case_is_shown_with_curves_and_runs(project, capsys):
         [],
         ["time: 1 % [-1.3, 3.3] since 2026-11-20, against the first baseline"],
         ["temp_bytes 4 kB → 8 kB = 2.00 × in 1 step since 2026-11-25"],
-        ["temp_bytes 4 kB → 8 kB = 2.00 × on 2026-11-25 (commit 5aa7a3f, not yet in 5aa7a3f), in 2 runs since"],
+        ["temp_bytes 4 kB → 8 kB = 2.00 × on 2026-11-25 (commit 5aa7a3f, or not committed then), in 2 runs since"],
         [],
         ["run", "commit", "status", "against the baseline", "run_ns", "moved most since the run before", "baseline"],
         ["2026-11-25 00:01", COMMIT[:10], "SAME", "1.23 µs", "created"],
