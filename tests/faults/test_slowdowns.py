@@ -1,4 +1,4 @@
-"""Planted slow-downs, profiled by a real run: the first culprit is what was planted; a sixth of eleven, as ``a_sixth``."""
+"""Planted slow-downs, profiled by a real run: the first culprit is what was planted; a sixth of twelve, as ``a_sixth``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def profiled(tmp_path_factory):
 
 
 def test_the_first_culprit_is_what_was_planted(profiled):
-    """Of ten kinds in eleven, and of all where fewer are tried; the others are named."""
+    """Of eleven kinds in twelve, and of all where fewer are tried; the others are named."""
     outcomes, out = profiled
     assert len(outcomes) == len(TRIED)
     assert all(outcome.caught for outcome in outcomes), out

@@ -82,7 +82,10 @@ def test_a_changed_program_is_for_the_duel(accepted, lab):
 def test_what_no_fingerprint_covers_is_watched_too(project, lab):
     """A callback may do anything; no duel can be run of it, and the case was undecided for ever."""
     recorded = project.write("test_model.py", TALKS).run("--perf-update")
-    recorded.shows("the program calls Python (jax.debug.callback at test_model.py:", ": its time will be UNDECIDED")
+    recorded.shows(
+        "the program calls Python (jax.debug.callback at test_model.py:",
+        ": its time is UNDECIDED unless recorded times judge it",
+    )
     lab.call_ns = 20 * CALL_NS
     result = project.run("--perf-max-undecided=1")
     assert result.code == 1

@@ -13,7 +13,7 @@ from jaxgate.engine.duels.reference_duel import ReferenceTiming
 from jaxgate.engine.record import candidate, record_case
 from jaxgate.engine.repeats import BackstopRepeat, PhaseRepeat, Provisional, Repeat
 from jaxgate.engine.run.session import GateSession
-from jaxgate.judge.causes.program_causes import other_constants
+from jaxgate.judge.causes.control_flow import other_constants
 from jaxgate.judge.difference import Difference
 from jaxgate.judge.figures import figures_of
 from jaxgate.judge.order import ALWAYS_FAIL, has_red_phase, memory_decides, waits_for_confirmation
@@ -221,7 +221,8 @@ def with_changes(
     verdict: Verdict, observed: Observation, record: StoredBaseline | None, programs: ProgramStore
 ) -> Verdict:
     """Add what changed in the program since its baseline, if it did and both are stored programs; it may be the cause."""
-    if record is None or verdict.origin is None or observed.lowered is None:
+    origin = verdict.origin
+    if record is None or origin is None or observed.lowered is None:
         return verdict
     ours, theirs = observed.measurement.fingerprints, record.baseline.fingerprints
     stored = record.baseline.program
@@ -230,6 +231,11 @@ def with_changes(
         return verdict
     before = StoredProgram(record=stored, content=content)
     changes = program_changes(before, observed.export())
-    constants = other_constants(changes) if verdict.time.status is Status.SLOWER else None
-    causes = verdict.causes if constants is None else sorted((*verdict.causes, constants), key=lambda one: not one.sure)
-    return replace(verdict, changes=changes, causes=tuple(causes))
+    verdict = replace(verdict, changes=changes)
+    alone = {"program changed", "source changed"}.issuperset(origin.differences)
+    constants = other_constants(observed.measurement, changes, alone=alone)
+    if constants is None or verdict.time.status is not Status.SLOWER:
+        return verdict
+    causes = list(verdict.causes)  # what was seen stays before it, guesses come after it
+    causes.insert(next((place for place, one in enumerate(causes) if not one.sure), len(causes)), constants)
+    return replace(verdict, causes=tuple(causes))

@@ -34,7 +34,9 @@ _COMPILES_NOTHING = frozenset({"flax", "jax", "numpy", "optax", "python"})
 
 
 def calls_python(now: Measurement) -> str:
-    """Which Python a program calls, whose code is in no fingerprint."""
+    """Which Python a program calls, whose code is in no fingerprint; empty if it calls none that does more than raise."""
+    if not now.facts.host_callbacks or now.only_raises:
+        return ""
     named = now.culprits.callbacks
     return (
         f"the program calls Python{f' ({shortlist(named, MAX_NAMED)})' if named else ''}, which no fingerprint covers"
@@ -180,8 +182,8 @@ class Difference:
             return why
         if now.facts.host_callbacks is None:
             return "it is unknown whether the program calls Python"
-        if now.facts.host_callbacks and not now.only_raises:
-            return calls_python(now)
+        if python := calls_python(now):
+            return python
         theirs = self.baseline.native_code
         unknown = [target for target, library in now.native_code.items() if not (library and theirs.get(target))]
         if unknown:

@@ -136,8 +136,9 @@ def judge(
         findings += check_claims(claims, now, reference_duel, tolerances=tolerances)
         findings.append(_missing(case, now, tuple(elsewhere)))
         time = TimeVerdict(status=Status.NO_BASELINE, reason="nothing to compare with")
-        if now.facts.host_callbacks and not now.only_raises:
-            time = replace(time, reason=f"{calls_python(now)}: its time will be UNDECIDED", anywhere=True)
+        if python := calls_python(now):
+            reason = f"{python}: its time is UNDECIDED unless recorded times judge it (--perf-record-times)"
+            time = replace(time, reason=reason, anywhere=True)
     else:
         described = describe(record)
         difference = Difference(now, baseline)

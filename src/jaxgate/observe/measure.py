@@ -83,7 +83,8 @@ def _measure(
         raise NotOnTargetError(
             f"plain Python (eager=True) is not one program, so it is not compiled for {target.target}"
         )
-    shapes = has_shapes(computation.args, computation.kwargs)
+    with guarded("flattening the arguments"):
+        shapes = has_shapes(computation.args, computation.kwargs)
     if shapes and computation.eager:
         raise InvalidCaseError(
             "looking at the arguments",

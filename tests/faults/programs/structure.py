@@ -65,6 +65,14 @@ FAULTS = (
         at=("jnp.linalg.norm(kernel, ord=2)",),
     ),
     structure(
+        "a scan is unrolled in part",
+        "rnn_scan",
+        ("None), first, xs)", "None), first, xs, unroll=8)"),
+        moves=_WORK,
+        culprit=r"^a loop is unrolled in part: stablehlo\.dot_general 32x32xf32 1 → 8",
+        at=("return jnp.tanh(x @",),
+    ),
+    structure(
         "each token chooses its way, and takes both",
         "routing",
         (

@@ -58,6 +58,12 @@ FAULTS = (
         culprit=r"unrolled",
     ),
     slowed(
+        "a smaller step of an integration",
+        "integrated",
+        ("t + 0.05", "t + 0.01"),
+        culprit=r"^a constant changed: 0\.05 → 0\.01",
+    ),
+    slowed(
         "attention that holds all scores",
         "attended",
         (

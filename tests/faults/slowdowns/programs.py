@@ -83,6 +83,21 @@ def test_recurrent(gate):
     gate(recurrent, draw(32, 64), draw(64, 64))
 
 
+def integrated(x, w):
+    """A loop whose turns a constant decides."""
+
+    def turn(carry):
+        t, x = carry
+        return t + 0.05, jnp.tanh(x @ w)
+
+    return jax.lax.while_loop(lambda carry: carry[0] < 1.0, turn, (jnp.float32(0), x))[1]
+
+
+def test_integrated(gate):
+    """Gated."""
+    gate(integrated, draw(64, 128), draw(128, 128))
+
+
 def attended(q, k, v):
     """Attention over blocks of queries: never all scores at once."""
 

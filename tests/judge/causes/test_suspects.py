@@ -18,7 +18,7 @@ from support.factories import (
     reference,
 )
 
-from jaxgate.judge.causes.program_causes import other_constants
+from jaxgate.judge.causes.control_flow import other_constants
 from jaxgate.judge.causes.suspects import rank_causes
 from jaxgate.judge.verdict import judge
 from jaxgate.model.claim import QUANTITIES, claim
@@ -314,14 +314,12 @@ def test_a_loop_that_is_unrolled_in_part_has_as_many_products_in_all():
     """`unroll=5`: sure where products say it, a guess where only the operations are five times as many."""
     known = baseline(operations=PART, matmuls={DOT: 20})
     lines = Culprits(lines={"stablehlo.dot_general 8x64xf32": "model.py:4"})
-    text = (
-        "a loop is unrolled in part: its body stands there 5 times; stablehlo.dot_general 8x64xf32 1 → 5 at model.py:4"
-    )
+    text = "a loop is unrolled in part: stablehlo.dot_general 8x64xf32 1 → 5 at model.py:4"
     assert causes("stablehlo_ops", known, operations=FIVE, matmuls={DOT: 20}, culprits=lines)[0] == text
     assert not any("unrolled" in one for one in causes("stablehlo_ops", known, operations=FIVE, matmuls={DOT: 40}))
     plain, five = ({name: n for name, n in side.items() if "dot" not in name} for side in (PART, FIVE))
     guess = causes("stablehlo_ops", baseline(operations=plain), operations=five)[0]
-    assert guess.startswith("perhaps a loop is unrolled in part: its body stands there 5 times; stablehlo.add")
+    assert guess.startswith("perhaps a loop is unrolled in part: stablehlo.add")
     for other in (five | {ADD: 5}, five | {"stablehlo.sine 8x64xf32": 9}, {ADD: 10}):
         found = causes("stablehlo_ops", baseline(operations=plain), operations=other)
         assert not any("unrolled in part" in one for one in found)
@@ -633,5 +631,14 @@ TAIL = "all operations are as before, loops may take other turns"
 )
 def test_a_constant_is_the_cause_where_nothing_else_differs(changes, text):
     """Of anything else in the difference a constant is no explanation."""
-    cause = other_constants(changes)
-    assert (cause and cause.text) == text
+    cause = other_constants(measurement(operations=LOOP), changes, alone=True)
+    assert (cause and (cause.text, cause.sure)) == (text and (text, True))
+
+
+@pytest.mark.parametrize(
+    ("operations", "alone", "tail"), [(LOOP, False, TAIL), ({ADD: 2}, True, "all operations are as before")]
+)
+def test_a_constant_is_a_guess_beside_other_changes_or_without_a_loop(operations, alone, tail):
+    """Another environment may have done it; without a loop there are no turns to speak of."""
+    cause = other_constants(measurement(operations=operations), (*HUNK, *STEP), alone=alone)
+    assert str(cause) == f"perhaps a constant changed: 0.01 → 0.002; {tail}"

@@ -115,9 +115,7 @@ def test_calls_that_differ_are_unknown():
 
     def subject(turns):
         made = iter(turns)
-        found = EagerSubject(lambda x: (double(x), [None for _ in range(next(made))]), (X,), "subject")
-        found._call = ((X,), {})
-        return found
+        return EagerSubject(lambda x: (double(x), [None for _ in range(next(made))]), ((X,), {}), "subject")
 
     unsteady = count_python(subject([10, 20, 30, 40]), reads=True)
     assert (unsteady.calls, unsteady.functions) == (None, {})

@@ -390,3 +390,9 @@ def test_an_owner_with_keys_that_cannot_be_sorted_is_waited_for():
     owner = Keyed()
     assert len(EagerSubject(owner.step, ((W,), {}), "subject").arrays(None, ((), {}))) == 3
     assert measure(owner.step, W).facts.launches == 2
+
+
+def test_an_argument_with_keys_that_cannot_be_sorted_is_refused():
+    """JAX cannot flatten it, whoever is given it: one error with what was being done, not a traceback."""
+    with pytest.raises(InvalidCaseError, match="flattening the arguments: ValueError: Comparator raised exception"):
+        measure(lambda nodes: jitted(W, *nodes.values()), {object(): W, object(): W})

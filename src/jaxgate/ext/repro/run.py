@@ -183,7 +183,7 @@ def repro(asked: Asked) -> int:
 
 
 def shortened(text: str) -> str:
-    """What the file prints, for a terminal: the signature of 300 arguments is a line of 12,000 characters."""
+    """What the file prints, for people: the signature of 300 arguments is a line of 12,000 characters."""
     return "".join(f"{cut(line, _WIDTH)}\n" for line in text.splitlines())
 
 

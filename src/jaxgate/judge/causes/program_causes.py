@@ -1,8 +1,4 @@
-"""A loop that is gone, its body written out once for each step or doing all steps at once; and one that came instead.
-
-A condition that no longer chooses what is run: under ``vmap`` a ``cond`` becomes a select, a loop goes on for the last.
-
-Library routines, such as factorisations and sorts: one that is called anew, or in the place of a cheaper one.
+"""Library routines, such as factorisations and sorts: one that is called anew, or in the place of a cheaper one.
 
 ``jax.checkpoint`` that is lost, keeps more than before, or is not held back: memory instead of recomputation.
 
@@ -14,14 +10,13 @@ Matrix products of the same shapes and wider floats than before: slower on every
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
 from jaxgate.judge.causes.growth import (
-    ARITHMETIC,
     BUFFERS,
     PHASES,
     RUN,
@@ -30,199 +25,15 @@ from jaxgate.judge.causes.growth import (
     count_of,
     counted,
     elements,
-    grown,
     is_plumbing,
     more_of,
     shrunk,
-    total_elements,
 )
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.decision import Status
 from jaxgate.model.measurement import EACH_TURN, MAX_NAMED, Measurement, changed_programs
 from jaxgate.model.numbers import WIDER_PRODUCTS
 from jaxgate.model.verdict import Cause, Finding
-from jaxgate.model.words import shortlist
-
-_WHILE = "stablehlo.while"
-_PRODUCT = "stablehlo.dot_general"
-_CONSTANT = re.compile(r"[-+]\s*%\S+ = stablehlo\.constant dense<(?P<value>[^>]*)> : (?P<type>\S+)")
-"""A line of a difference; long constants have their hash in the place of values."""
-_LONGEST = 24
-"""Characters of a value that is written out."""
-_GLUE = frozenset(
-    {
-        "stablehlo.select", "stablehlo.compare", "stablehlo.and", "stablehlo.or", "stablehlo.not", "stablehlo.convert",
-        "stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice",
-    }
-)  # fmt: skip
-"""Operations that choose, index, and keep what a loop hands on: a body written out has more of the others, too."""
-_MOSTLY = 0.75
-"""Share of the operations of a kind that are new, from which on their lines are those of what was written out."""
-_REPEATED = 1.5
-"""Times as many operations of a kind, from which on a body stands there more than once."""
-
-
-def unrolled(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Fewer loops and many more operations: a body is written out once for each step."""
-    if baseline is None:
-        return
-    loops, before = (count_of(side.operations, _WHILE) for side in (now, baseline))
-    if loops < before and _is_written_out(now.operations, baseline.operations):
-        more = grown(now.operations, baseline.operations, now.culprits.lines).partition("; gone: ")[0]
-        text = f"a loop is unrolled: {_WHILE} {before} → {loops}{_where(now, baseline)}; {more}"
-        yield Cause(text=text, explains=WORK | PHASES | {"widened_bytes"}, root=True)
-
-
-def unrolled_in_part(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """As many products in all, and more of them as text, while loops remain: ``unroll=``, or loops within what is written out.
-
-    Without products only a body of which nearly all stands there the same number of times more shows it: a guess.
-    """
-    if baseline is None or now.matmuls != baseline.matmuls:
-        return
-    loops = [count_of(side.operations, _WHILE) for side in (baseline, now)]
-    growth = {name: more for name, more in more_of(now.operations, baseline.operations).items() if _in_bodies(name)}
-    there = {name: more for name, more in growth.items() if name in baseline.operations}
-    total = sum(growth.values())
-    if not all(loops) or not there or sum(there.values()) < _MOSTLY * total:
-        return
-    folds = Counter[int]()
-    for name, more in there.items():
-        folds[more // baseline.operations[name] + 1 if more % baseline.operations[name] == 0 else 0] += more
-    fold, most = folds.most_common(1)[0]
-    known = fold > 1 and most >= _MOSTLY * total
-    products = any(name.partition(" ")[0] == _PRODUCT for name in there)
-    if products or known:
-        name = max(there, key=lambda name: (name.partition(" ")[0] == _PRODUCT, there[name] * elements(name), name))
-        body = f"its body stands there {fold} times" if known else "its body stands there more than once"
-        named = counted(name, now.operations, baseline.operations, now.culprits.lines)
-        yield Cause(
-            text=f"a loop is unrolled in part: {body}; {named}", explains=WORK | PHASES, sure=products, root=True
-        )
-
-
-def _in_bodies(name: str) -> bool:
-    return not is_plumbing(name) and name.partition(" ")[0] not in {*_GLUE, _WHILE}
-
-
-def done_at_once(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Fewer loops and no more operations, some of them new: their arrays hold all steps in place of one."""
-    if baseline is None:
-        return
-    loops, before = (count_of(side.operations, _WHILE) for side in (now, baseline))
-    text = grown(now.operations, baseline.operations, now.culprits.lines)
-    if loops < before and text and not _is_written_out(now.operations, baseline.operations):
-        changed = (
-            f"the steps of a loop are done all at once: {_WHILE} {before} → {loops}{_where(now, baseline)}; {text}"
-        )
-        yield Cause(text=changed, explains=BUFFERS | ARITHMETIC, sure=False)
-
-
-def one_by_one(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """More loops in a program as short, of smaller arrays: steps that were done all at once follow each other."""
-    if baseline is None:
-        return
-    loops, before = (count_of(side.operations, _WHILE) for side in (now, baseline))
-    copies = sum(now.operations.values()) > _REPEATED * sum(baseline.operations.values())  # written out, loops and all
-    if loops > before and not copies and total_elements(now.operations) < total_elements(baseline.operations):
-        places = [name for name in more_of(now.operations, baseline.operations) if name.partition(" ")[0] == _WHILE]
-        where = next((at(name, now.culprits.lines) for name in places if now.culprits.lines.get(name)), "")
-        text = f"steps that were done all at once follow each other in a loop: {_WHILE} {before} → {loops}{where}"
-        yield Cause(text=text, explains=WORK | PHASES | BUFFERS, sure=False)
-
-
-def other_constants(changes: Iterable[str]) -> Cause | None:
-    """Only constants differ between two programs: steps, tolerances and bounds decide how often a loop turns.
-
-    Args:
-        changes: Lines of the difference of both programs; ``None`` is returned if anything else is in them.
-    """
-    lines = [line for line in changes if not line.startswith(("@@", " "))]
-    before, after = ([_CONSTANT.fullmatch(line) for line in lines if line.startswith(sign)] for sign in "-+")
-    pairs = [(old, new) for old, new in zip(before, after, strict=False) if old and new and old["type"] == new["type"]]
-    if not pairs or 2 * len(pairs) != len(lines) or len(before) != len(after):
-        return None
-    named = dict.fromkeys(f"{_number(old['value'])} → {_number(new['value'])}" for old, new in pairs)
-    what = "a constant changed" if len(named) == 1 else f"{len(named)} constants changed"
-    text = f"{what}: {shortlist(tuple(named), MAX_NAMED)}; all operations are as before, loops may take other turns"
-    return Cause(text=text, explains=RUN, root=True)
-
-
-def _number(value: str) -> str:
-    try:
-        return f"{float(value):.6g}"
-    except ValueError:
-        return value if len(value) <= _LONGEST else "other values"
-
-
-def _where(now: Measurement, baseline: Baseline) -> str:
-    """The place of what there is most more of: the loop that it stood in has none any more.
-
-    What was there often already stands elsewhere, too: an optimiser has as many sums as a body. So operations come first
-    of which nearly all are new.
-    """
-    growth = more_of(now.operations, baseline.operations)
-    known = [name for name in growth if now.culprits.lines.get(name)]
-    order = sorted(known, key=lambda name: (is_plumbing(name), -growth[name] * elements(name), name))
-    new = [name for name in order if growth[name] >= _MOSTLY * now.operations[name] and not is_plumbing(name)]
-    first = next(iter([*new, *order]), "")
-    return at(first, now.culprits.lines)
-
-
-def _is_written_out(now: Mapping[str, int], before: Mapping[str, int]) -> bool:
-    """Whether there are more operations, and of a kind that was there before many more."""
-    if sum(now.values()) <= sum(before.values()):
-        return False
-    kinds = {label.partition(" ")[0] for label in before if not is_plumbing(label)} - _GLUE
-    return any(count_of(now, kind) >= _REPEATED * count_of(before, kind) for kind in kinds)
-
-
-_BRANCHES = ("stablehlo.case", "stablehlo.if")
-_SELECT = "stablehlo.select"
-_PARTS = re.compile(r"x(?=\w)")
-"""Between the extents and the element of a type: ``8x64xcomplex<f32>`` has three."""
-_ANY = "stablehlo.reduce i1"
-"""What asks whether one of a batch is not done."""
-_OF_BRANCHES = WORK | {"matmul_flops", "collectives", "collective_bytes", "compile_ns"}
-
-
-def runs_all_branches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Fewer conditions than before, and as a select of their results instead: all branches run, for all elements."""
-    if baseline is None:
-        return
-    grew = more_of(now.operations, baseline.operations)
-    selects = _of_kind(_SELECT, grew)
-    if count_of(now.operations, _WHILE) == count_of(baseline.operations, _WHILE) and _ANY in grew:
-        looped = [label for label in selects if label not in baseline.operations]
-        if looped:
-            label = max(looped, key=elements)
-            named = counted(label, now.operations, baseline.operations, now.culprits.lines)
-            text = f"a while_loop, as under vmap, goes on until all of its batch are done: {named}"
-            yield Cause(text=text, explains=_OF_BRANCHES, sure=False, root=True)
-    before, after = (sum(count_of(side.operations, name) for name in _BRANCHES) for side in (baseline, now))
-    if after >= before:
-        return
-    shrank = more_of(baseline.operations, now.operations)
-    gone = [label for name in _BRANCHES for label in _of_kind(name, shrank)]
-    chosen = [label for label in selects if any(_batches(label, one) for one in gone)]
-    if chosen:
-        label = max(chosen, key=lambda label: (grew[label], elements(label)))
-        text = (
-            f"a cond became a select, as under vmap, and all its branches run: {gone[0].partition(' ')[0]} {before} → {after}"
-            f", {counted(label, now.operations, baseline.operations, now.culprits.lines)}"
-        )
-        yield Cause(text=text, explains=_OF_BRANCHES, root=True)
-
-
-def _of_kind(name: str, labels: Iterable[str]) -> list[str]:
-    return [label for label in labels if label.partition(" ")[0] == name]
-
-
-def _batches(select: str, branch: str) -> bool:
-    """Whether a select gives what a condition gave, or a batch of it: the same type, at most more dimensions."""
-    ours, theirs = (Counter(_PARTS.split(label.rpartition(" ")[2])) for label in (select, branch))
-    return theirs <= ours
-
 
 _LINEAR = (
     ("triangular solve", r"triangular_solve|trsm", 1.0),
@@ -284,7 +95,7 @@ def exchanges_routines(now: Measurement, baseline: Baseline | None) -> Iterator[
                 f"{at(one.label, now.culprits.lines)}"
                 for one in come[:MAX_NAMED]
             )
-            known = any(baseline.operations.get(one.label) for one in come)
+            known = come[0].label in baseline.operations
             text = f"a library routine that {'is called more often' if known else 'was not called before'}: {named}"
         products = {"matmul_flops"} if family == "linear" and _makes_products(come[0], now, baseline) else set()
         yield Cause(text=text, explains=_OF_ROUTINES | products, root=True)

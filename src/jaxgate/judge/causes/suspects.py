@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from jaxgate.judge.causes.call_causes import AROUND, arrives, calls_more_python, donates_less, explained, launches
+from jaxgate.judge.causes.control_flow import done_at_once, one_by_one, runs_all_branches, unrolled, unrolled_in_part
 from jaxgate.judge.causes.growth import BUFFERS, COMPILED, MEMORY, PHASES, RUN, WORK, grown, heaviest, total_elements
 from jaxgate.judge.causes.program_causes import (
-    done_at_once,
     exchanges_routines,
     held_back_no_more,
     keeps_more,
     multiplies_wider,
-    one_by_one,
     repeats_arrays,
-    runs_all_branches,
     takes_larger_arrays,
-    unrolled,
-    unrolled_in_part,
 )
 from jaxgate.judge.difference import Difference
 from jaxgate.model.baseline import Baseline

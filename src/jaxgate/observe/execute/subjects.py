@@ -151,28 +151,22 @@ class EagerSubject:
         Raises:
             InvalidCaseError: If one of them cannot be copied.
         """
-        try:
-            call = copy.deepcopy(self._call, dict(self._kept))
-        except Exception as error:
-            which = "".join(f" for {name}" for name in self._uncopied()[:1])
-            raise InvalidCaseError(
-                "copying the arguments",
-                f"expected arguments that copy.deepcopy can copy, as a call may change them; found{which}: {error}; let the "
-                "function close over what it may share",
-            ) from error
+        (args, kwargs), memo = self._call, dict(self._kept)
+
+        def copied(name: str, value: Any) -> Any:
+            try:
+                return copy.deepcopy(value, memo)
+            except Exception as error:
+                raise InvalidCaseError(
+                    "copying the arguments",
+                    "expected arguments that copy.deepcopy can copy, as a call may change them; found for "
+                    f"{name}: {error}; let the function close over what it may share",
+                ) from error
+
+        positional = tuple(copied(name, value) for name, value in zip(self.names, args, strict=True))
+        call = positional, {name: copied(name, value) for name, value in kwargs.items()}
         self.wait(None, call)
         return call
-
-    def _uncopied(self) -> list[str]:
-        """Names of the arguments that cannot be copied."""
-        named = [*zip(self.names, self._call[0], strict=True), *self._call[1].items()]
-        failed = []
-        for name, value in named:
-            try:
-                copy.deepcopy(value, dict(self._kept))
-            except Exception:  # noqa: BLE001 - whatever it is, it was raised once before and is told
-                failed.append(name)
-        return failed
 
     def again(self, call: Call) -> Call:
         """The same objects, as a loop would have them, unless they are consumed."""
@@ -185,7 +179,7 @@ class EagerSubject:
     def arrays(self, output: Any, call: Call) -> list[jax.Array]:
         """Those of the object that a method belongs to as well."""
         owner = getattr(getattr(self.function, "__self__", None), "__dict__", {})
-        return [*_alive((output, call)), *_alive([*_leaves(list(owner.values()))])]
+        return _alive((output, call, [*_leaves(list(owner.values()))]))
 
     def wait(self, output: Any, call: Call) -> None:
         """Wait for the result, and for what the call changed in its arguments and its object."""

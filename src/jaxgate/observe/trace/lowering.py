@@ -373,7 +373,7 @@ def _with_numbers(
 ) -> InvalidCaseError:
     """An error with the arguments that are Python's numbers, where JAX may have missed the number: it traces them."""
     named = [*zip(argument_names(jitted, len(args)), args, strict=True), *kwargs.items()]
-    numbers = [name for name, value in named if isinstance(value, bool | int)]
+    numbers = [name for name, value in named if isinstance(value, int)]
     if not numbers or not isinstance(error.__cause__, TypeError):
         return error
     bind = f"unless static, {shortlist(numbers, MAX_NAMED)} is traced: bind a number that must stay one with functools.partial"
