@@ -41,9 +41,10 @@ HERE = "expected HOST:PORT,COUNT,RANK (10.0.0.1:1234,2,0 on the first of two pro
 )
 def test_what_makes_no_sense_is_refused(where, timeout, said):
     """One error for each, before anything is joined."""
-    options = {"--perf-distributed": where or "127.0.0.1:1234,2,0", "--perf-rank-timeout": timeout}
+    options = {"--perf-distributed": where or "127.0.0.1:1234,2,0"}
+    environ = {"JAXGATE_RANK_TIMEOUT": timeout} if timeout else {}
     with pytest.raises(pytest.UsageError, match=re.escape(said)):
-        read_ranks(config(**options), {})
+        read_ranks(config(**options), environ)
 
 
 def test_variables_serve_a_launcher_that_sets_them_for_each_process():

@@ -196,7 +196,8 @@ def run_slowdowns(faults: Sequence[Fault], folder: Path) -> tuple[list[Outcome],
         raise ValueError(recorded.stdout)
     for fault in faults:
         source = fault.planted(source)
-    out = gate(source, f"--perf-captures={len(faults)}").stdout
+    environment["JAXGATE_CAPTURES"] = str(len(faults))
+    out = gate(source).stdout
     texts = re.split(r"^_+ test_(\w+) _+$", out, flags=re.MULTILINE)[1:]
     said = dict(zip(texts[::2], texts[1::2], strict=True))
     return [of_slowdown(fault, said.get(fault.case, ""), fault.places(source, test.name)) for fault in faults], out

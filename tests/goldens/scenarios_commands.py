@@ -75,7 +75,7 @@ def profile_of_a_red_case(play: Transcript) -> None:
     play.lab.instruments["read_table"] = operation_table
     play.recorded(WAVE + "\n\ndef test_other(gate):\n    gate(wave, jnp.ones((16, 16)))\n")
     play.edit(EXP, MORE)
-    play.run("--perf-captures=1", files=[])
+    play.run("-o", "perf_captures=1", files=[])
     play.tree("perf-artifacts")
     play.jaxgate("tensorboard", "--links")
     play.run("--perf-profile=never", "-k", "other", files=["report.md"])

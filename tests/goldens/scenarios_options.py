@@ -20,9 +20,7 @@ VALUES = (
     "--perf-why=because",
     "--perf-launches=0",
     "--perf-launches=few",
-    "--perf-captures=-1",
     "--perf-record-times=-1",
-    "--perf-busy-ok",
     "--perf-budget=much",
     "--perf-budget=-1",
     "--perf-max-undecided=2",
@@ -36,7 +34,6 @@ VALUES = (
     "--perf-artifacts=baselines/inside",
     "--perf-distributed=localhost",
     "--perf-distributed=localhost:1234,2,2",
-    "--perf-rank-timeout=5",
     "--perf-against=no-such-revision",
     "--perf-against-env=jax=0.1",
     "--perf-against-env=no/such/folder",
@@ -55,6 +52,8 @@ VARIABLES = {
     "JAXGATE_TIME_LIMIT": "-3",
     "JAXGATE_DISTRIBUTED": "localhost",
     "JAXGATE_RANK_TIMEOUT": "never",
+    "JAXGATE_CAPTURES": "-1",
+    "JAXGATE_BUSY_OK": "perhaps",
 }
 
 
@@ -62,7 +61,7 @@ VARIABLES = {
 def help_of_pytest(play: Transcript) -> None:
     """The group of options, and the keys of the ini file."""
     text = play.pytest("--help").text.splitlines()
-    begin = text.index("performance gates (jaxgate):")
+    begin = next(number for number, line in enumerate(text) if line.startswith("performance gates (jaxgate)"))
     end = next(number for number in range(begin + 1, len(text)) if text[number] and not text[number].startswith(" "))
     play.say("$ pytest --help", *text[begin:end])
     keys = [number for number, line in enumerate(text) if line.startswith("  perf_")]

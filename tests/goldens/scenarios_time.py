@@ -85,7 +85,9 @@ def stored_times(play: Transcript) -> None:
     play.lab.looks = [BUSY]
     play.run("--perf-record-times=2")
     play.lab.looks = [BUSY, BUSY]
-    play.run("--perf-record-times=1", "--perf-busy-ok")
+    play.patch.setenv("JAXGATE_BUSY_OK", "1")
+    play.run("--perf-record-times=1")
+    play.patch.delenv("JAXGATE_BUSY_OK")
     play.lab.fresh_ns = [CALL_NS + number * 10_000 for number in range(5)]
     play.run("--perf-record-times=5")
     play.tree("baselines")

@@ -18,7 +18,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.opinions", description=__doc__)
     parser.add_argument("corpora", nargs="*", metavar="CORPUS", help=f"of {', '.join(CORPORA)}; both if none is named")
     parser.add_argument("--only", default="", metavar="REGEX", help="that fits a program's name")
-    parser.add_argument("--seconds", type=float, default=20.0, help="that an opinion may take, as --perf-opinion")
+    parser.add_argument("--seconds", type=float, default=20.0, help="that an opinion may take, as perf_opinion")
     parser.add_argument("--second-compile", action="store_true", help="ask the interpreter nothing")
     options = parser.parse_args()
     if unknown := set(options.corpora) - set(CORPORA):

@@ -72,3 +72,13 @@ def test_settings_hold_them(project, started):
     """Where the processes of a run take them from."""
     started()
     assert project.pytester.parseconfigure("--width", "16").stash[SETTINGS].options == ("--width", "16")
+
+
+@pytest.mark.parametrize(
+    ("typed", "narrows"),
+    [(("-o", "perf_history=none"), False), (("-o", "python_files=x.py"), True), (("-k", "one"), True), ((), False)],
+    ids=["our ini key", "another's ini key", "-k", "nothing"],
+)
+def test_what_leaves_tests_out(started, typed, narrows):
+    """A run with an ini key of jaxgate's own still looks for orphans; another key may choose other files."""
+    assert bool(started(*typed).narrowed_by) is narrows

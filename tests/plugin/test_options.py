@@ -294,9 +294,7 @@ def test_what_was_expected_and_what_to_type(project):
 LONG = "a" * 5000
 
 
-@pytest.mark.parametrize(
-    "flag", ["--perf-baselines", "--perf-artifacts", "--perf-history", "--perf-upgrade", "--perf-against-env"]
-)
+@pytest.mark.parametrize("flag", ["--perf-baselines", "--perf-artifacts", "--perf-upgrade", "--perf-against-env"])
 def test_a_path_that_no_system_has_ends_the_run_in_one_line(project, flag):
     """Its beginning and its length are told, no traceback."""
     result = project.write("test_it.py", GATED).run(f"{flag}={LONG}")

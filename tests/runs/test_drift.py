@@ -9,7 +9,7 @@ from support.projects import TWO, model
 from jaxgate.ext.history.model import HistoryPoint
 from jaxgate.model.verdict import BaselineName
 
-BUDGET = "--perf-drift-budget=10%"
+BUDGET = "--override-ini=perf_drift_budget=10%"
 
 
 class Past:
@@ -105,9 +105,9 @@ def test_an_accepted_drift_begins_anew(recorded):
 @pytest.mark.parametrize("value", ["10", "0", "-5%", "much", "nan%"])
 def test_a_budget_is_a_share(recorded, value):
     """A bare 10 would be ten per cent or ten times."""
-    result = recorded.run(f"--perf-drift-budget={value}")
+    result = recorded.run(f"--override-ini=perf_drift_budget={value}")
     assert result.code == 4
-    result.shows(f"--perf-drift-budget: expected a share such as 10% or 0.1, found {value!r}")
+    result.shows(f"perf_drift_budget (JAXGATE_DRIFT_BUDGET): expected a share such as 10% or 0.1, found {value!r}")
 
 
 def test_the_log_has_the_worst_figure_of_each_refresh(recorded):

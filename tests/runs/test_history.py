@@ -103,7 +103,7 @@ def test_what_is_compared_with_elsewhere_says_so(recorded):
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--perf-plan",), ("--collect-only",), ("-k", "nothing"), ("--perf-history=none",)],
+    [("--perf-plan",), ("--collect-only",), ("-k", "nothing"), ("-o", "perf_history=none")],
 )
 def test_a_run_that_judges_nothing_adds_nothing(recorded, short_duels, arguments):
     """Nor does one that is not to be remembered."""
@@ -121,13 +121,11 @@ def test_a_run_for_another_process_adds_nothing(recorded, monkeypatch):
     assert not (recorded.path / ".jaxgate").exists()
 
 
-@pytest.mark.parametrize("where", ["option", "variable", "ini"])
+@pytest.mark.parametrize("where", ["variable", "ini"])
 def test_the_place_can_be_chosen(recorded, monkeypatch, where):
-    """In each of the three ways."""
+    """In both ways."""
     option = ()
-    if where == "option":
-        option = ("--perf-history=kept/runs.sqlite",)
-    elif where == "variable":
+    if where == "variable":
         monkeypatch.setenv("JAXGATE_HISTORY", str(recorded.path / "kept/runs.sqlite"))
     else:
         option = ("-o", "perf_history=kept/runs.sqlite")

@@ -158,9 +158,9 @@ def test_beyond_the_cap_cases_are_listed(profiled):
     text = MODEL + MODEL.partition("def test_step")[1] + "_too(gate):\n    gate(step, jnp.ones((128, 64)))\n"
     profiled.write("test_model.py", text).record()
     profiled.edit("test_model.py", *SORTED)
-    result = profiled.run("--perf-captures=1")
+    result = profiled.run("-o", "perf_captures=1")
     result.counts(failed=2)
-    result.shows("2 bundles in perf-artifacts", "NOT PROFILED, 1 of them (--perf-captures): model/step_too")
+    result.shows("2 bundles in perf-artifacts", "NOT PROFILED, 1 of them (perf_captures): model/step_too")
     assert (bundle(profiled) / "now").is_dir()
     assert not (bundle(profiled, "model/step_too") / "now").exists()
     assert (bundle(profiled, "model/step_too") / "report.md").is_file()
@@ -369,7 +369,7 @@ def test_only_profiles_that_were_taken_use_up_the_room(profiled):
     profiled.write("test_model.py", MODEL.replace("def test_step", f"{text}\ndef test_step"))
     assert profiled.run("--perf-update", "-k", "not test_a").code == 0
     profiled.edit("test_model.py", *SORTED)
-    result = profiled.run("--perf-profile=always", "--perf-captures=1")
+    result = profiled.run("--perf-profile=always", "-o", "perf_captures=1")
     result.counts(failed=2, passed=1)
     assert (bundle(profiled) / "now").is_dir()
     assert "NOT PROFILED" not in result.text
@@ -435,7 +435,7 @@ def test_many_captures_of_one_process_all_survive(profiled):
     read = []
     profiled.instruments["read_table"] = lambda folder, *_: read.append(folder)
     profiled.write("test_model.py", MANY)
-    assert profiled.run("--perf-profile=always", "--perf-captures=24").code == 0
+    assert profiled.run("--perf-profile=always", "-o", "perf_captures=24").code == 0
     folders = sorted((profiled.path / "perf-artifacts").glob("model/*"))
     assert len(folders) == len(read) == 24
     assert [events(folder / "now").count("jaxgate step") for folder in folders] == [10] * 24

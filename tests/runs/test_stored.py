@@ -143,10 +143,11 @@ def test_a_session_that_was_disturbed_is_dropped(recorded, lab):
     result.shows("Recorded 1 of 3 sessions", "REFUSED: load 1.9")
 
 
-def test_a_busy_machine_may_be_allowed(recorded, lab):
+def test_a_busy_machine_may_be_allowed(recorded, lab, monkeypatch):
     """The file notes what was seen."""
+    monkeypatch.setenv("JAXGATE_BUSY_OK", "1")
     lab.looks = [BUSY, BUSY]
-    assert recorded.run("--perf-record-times=1", "--perf-busy-ok").code == 0
+    assert recorded.run("--perf-record-times=1").code == 0
     (only,) = sessions(recorded)
     assert only.objections == BUSY.objections
     assert only.machine == f"before: {BUSY}; after: {BUSY}"
@@ -435,7 +436,8 @@ def test_one_real_session(project, monkeypatch):
     """A process of its own is asked for the hardware, another records a tiny function; a time is stored."""
     project.write("test_model.py", MODEL).record()
     monkeypatch.setenv("JAXGATE_QUIET", SLUG)
-    result = project.run("--perf-record-times=1", "--perf-busy-ok")
+    monkeypatch.setenv("JAXGATE_BUSY_OK", "1")
+    result = project.run("--perf-record-times=1")
     baseline = BaselineStore(project.path / "baselines", line_here()).load(first_device(), "model/wave").baseline
     assert result.code == 0
     (only,) = sessions(project)

@@ -207,7 +207,7 @@ def test_bundles_of_all_workers_are_kept_and_counted_together(recorded, monkeypa
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv("JAXGATE_PROFILE", "failing")
     recorded.edit("test_model.py", "    return jnp.tanh(x)", "    return jnp.tanh(x), x * 2, x * 3, x * 4")
-    result = recorded.run("-n", "2", "--perf-captures=1", "-k", "[8] or 16 or 32")
+    result = recorded.run("-n", "2", "-o", "perf_captures=1", "-k", "[8] or 16 or 32")
     assert len(list(recorded.path.glob("perf-artifacts/model/*/report.md"))) == 3
     assert len(list(recorded.path.glob("perf-artifacts/model/*/now/plugins/profile/*"))) == 1
     result.shows("3 bundles in perf-artifacts", "NOT PROFILED, 2 of them")

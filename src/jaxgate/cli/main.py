@@ -70,8 +70,11 @@ class _HelpAll(argparse.Action):
     """Show every command, and end."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Print the long help."""
+        """Print the long help, and the options of pytest that its own help leaves out."""
+        from jaxgate.plugin.options.page import options_text  # noqa: PLC0415 - it imports pytest
+
         _parser(first=False).print_help()
+        sys.stdout.write(f"\noptions of pytest:\n{options_text()}")
         parser.exit()
 
 
@@ -81,7 +84,9 @@ def _parser(*, first: bool = True) -> argparse.ArgumentParser:
         prog="jaxgate", description="Performance-regression gates for JAX, beside pytest.", allow_abbrev=False
     )
     parser.add_argument("--version", action="version", version=f"jaxgate {version('jaxgate')}")
-    parser.add_argument("--help-all", action=_HelpAll, nargs=0, help="show all commands and exit")
+    parser.add_argument(
+        "--help-all", action=_HelpAll, nargs=0, help="show all commands, and all options of pytest, and exit"
+    )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     others: list[str] = []
 

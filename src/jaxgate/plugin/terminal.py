@@ -346,7 +346,7 @@ def _bundles(out: Console, session: GateSession, folder: Path, *, on_pages: bool
         out.write_line(f"The run on one page: {os.path.relpath(captures.artifacts.root / PAGE, folder)}")
     if captures.left:
         more = ", ".join(captures.left[:MAX_LEFT]) + (" …" if len(captures.left) > MAX_LEFT else "")
-        out.write_line(f"NOT PROFILED, {len(captures.left)} of them (--perf-captures): {more}", yellow=True)
+        out.write_line(f"NOT PROFILED, {len(captures.left)} of them (perf_captures): {more}", yellow=True)
     for problem in captures.problems:
         out.write_line(f"jaxgate: {problem}", yellow=True)
 

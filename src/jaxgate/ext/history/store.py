@@ -282,7 +282,7 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
     if version > VERSION and "jaxgate_runs" in names:
         raise HistoryError(
             f"expected a history of schema {VERSION}, found {version}, which a later jaxgate made; nothing was written; "
-            "upgrade jaxgate, or name another file with --perf-history"
+            "upgrade jaxgate, or name another file in perf_history"
         )
     if names and (version != VERSION or not {"jaxgate_runs", "jaxgate_points"} <= names):
         raise HistoryError("expected a history, found another program's database; nothing was written")

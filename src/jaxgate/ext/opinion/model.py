@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from jaxgate.model.measurement import InvalidCaseError
 
-SWITCHED_OFF = "switched off (--perf-opinion=0)"
+SWITCHED_OFF = "switched off (perf_opinion is 0)"
 """Why nobody is asked where nobody wants it."""
 
 

@@ -145,7 +145,7 @@ class EvidenceCollector:
             return "not profiled: --perf-profile=never"
         if self.artifacts.claims(_kind(verdict)) >= self._settings.captures:
             cases = plural(self._settings.captures, "case was", "cases were")
-            return f"not profiled: {cases} already (--perf-captures)"
+            return f"not profiled: {cases} already (perf_captures)"
         return ""
 
     def take(

@@ -94,6 +94,6 @@ def give_up(config: pytest.Config, settings: RankSettings) -> None:
     which = "" if settings.rank is None else f"; this is rank {settings.rank} of {settings.count}"
     say(
         config,
-        f"{DISTRIBUTED.flag}: the other processes have not come within {settings.timeout_s:g} s ({RANK_TIMEOUT.flag}){which}",
+        f"{DISTRIBUTED.flag}: the other processes have not come within {settings.timeout_s:g} s ({RANK_TIMEOUT.name}){which}",
     )
     os._exit(1)

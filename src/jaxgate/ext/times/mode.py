@@ -95,7 +95,7 @@ class TimesRecorder(InsteadOfTests):
         if any(row.outcome is RecordingOutcome.NOISY for row in rows):
             out.write_line("NOISY does not gate by stored times: proposed for un-gating, a person decides.")
         if self._busy:
-            out.write_line(f"REFUSED: {self._busy} (exit code 2). Make it quiet, or add {BUSY_OK.flag}.", red=True)
+            out.write_line(f"REFUSED: {self._busy} (exit code 2). Make it quiet, or set {BUSY_OK.name}=1.", red=True)
 
 
 MODES = {RunKind.RECORD_TIMES: TimesRecorder}

@@ -28,7 +28,6 @@ from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, chi
 from jaxgate.settings import AS_MEASURED, Settings
 
 RECORD_TIMES_OPTION = "--perf-record-times"
-BUSY_OK = "--perf-busy-ok"
 
 
 class BusyMachineError(Exception):

@@ -7,19 +7,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from jaxgate.plugin.options.table import BUSY_OK, DISTRIBUTED, MODES, RANK_TIMEOUT, RECORD_TIMES, TARGET, UPDATE, WHY
+from jaxgate.plugin.options.table import DISTRIBUTED, MODES, TARGET, UPDATE, WHY
 from jaxgate.settings import RunKind, Update
 
 _NO_OTHER = "{kind} cannot be combined with another kind of run; drop {other}"
 _ONE_BY_ONE = "{kind} runs one process after the other; drop -n"
 _FOR_RANKS = f"{DISTRIBUTED.flag} goes with runs that judge, and with --perf-update; drop {{kind}}"
 _FOR_ONE = f"{{kind}} is for one process; drop {DISTRIBUTED.flag}"
-_NEEDS = (
-    (WHY, UPDATE, "gives the reason of a recording"),
-    (BUSY_OK, RECORD_TIMES, "is about recording times"),
-    (RANK_TIMEOUT, DISTRIBUTED, "is about several processes"),
-)
-"""Options that say more of another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +57,8 @@ def read_kind(config: pytest.Config, environ: Mapping[str, str]) -> tuple[RunKin
         pytest.UsageError: If something else that was asked for does not go with that.
     """
     update = _read_update(config)
-    for more, needed, about in _NEEDS:
-        if more.find(config, {}) and not (needed.find(config, environ) or ("", None))[1]:
-            raise pytest.UsageError(f"{more.flag} {about}; it needs {needed.flag}")
+    if WHY.find(config, {}) and not update:
+        raise pytest.UsageError(f"{WHY.flag} gives the reason of a recording; it needs {UPDATE.flag}")
     given = _given(config, update)
     refusal = _refusal(given, config, environ) or _refuses_target(given, config, environ)
     if refusal:

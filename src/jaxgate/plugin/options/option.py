@@ -61,12 +61,22 @@ class Option:
         """Its default for people; empty where it does nothing by default."""
         return self.unset or (f"{self.default:g}" if isinstance(self.default, float) else str(self.default or ""))
 
-    def add_flag(self, group: pytest.OptionGroup) -> None:
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return self.flag or self.variable
+
+    @property
+    def long_help(self) -> str:
+        """What it is for, with its default and its other places."""
+        default = f"default: {self.default_words}" if self.default_words else ""
+        others = ", ".join(name for name in (self.variable, self.ini) if name and name != self.name)
+        return self.help.replace("{default}", f"({'; '.join(filter(None, (default, others)))})").replace(" ()", "")
+
+    def add_flag(self, group: pytest.OptionGroup, *, shown: bool) -> None:
         """Declare the flag, if it has one; that it was not given is known from all values."""
         if self.flag:
-            default = f"default: {self.default_words}" if self.default_words else ""
-            others = ", ".join(name for name in (self.variable, self.ini) if name)
-            text = self.help.replace("{default}", f"({'; '.join(filter(None, (default, others)))})")
+            text = self.long_help if shown else argparse.SUPPRESS
             group.addoption(self.flag, default=None, help=text, **self.values.form)
 
     def add_ini(self, parser: pytest.Parser) -> None:
@@ -131,7 +141,9 @@ class Option:
         elif self.flag and "choices" not in self.values.form:
             name = self.flag
         else:
-            name = f"{self.ini} ({self.variable})"  # pytest itself refuses what is no choice on the command line
+            name = (
+                f"{self.ini} ({self.variable})" if self.ini else self.variable
+            )  # pytest itself refuses what is no choice on the command line
         shown = cut(repr(found), 200)
         return pytest.UsageError(f"{name}: expected {expected or self.values.expected}, found {shown}{then}")
 

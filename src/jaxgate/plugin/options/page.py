@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterable
 
 from jaxgate.plugin.options.kinds import KINDS
@@ -40,11 +41,27 @@ def options_page() -> str:
     return _HEAD + _rows(map(_row, OPTIONS)) + _KINDS + _rows(kinds)
 
 
-def _row(option: Option) -> tuple[str, ...]:
+def options_text() -> str:
+    """All options for a terminal: names, then what each is for."""
+    lines = []
+    for option in OPTIONS:
+        names = _flag(option) or option.variable
+        lines += [
+            f"  {names}",
+            textwrap.fill(option.long_help, 80, initial_indent="      ", subsequent_indent="      "),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _flag(option: Option) -> str:
+    """How it is typed; empty where it has no flag."""
     form = option.values.form
     value = form.get("metavar") or "|".join(form.get("choices", ()))
-    flag = f"{option.flag}[={value}]" if "nargs" in form else f"{option.flag} {value}".strip()
-    flags = [flag if option.flag else "", *([option.flag.replace("--", "--no-", 1)] if option is STRICT else [])]
+    return f"{option.flag}[={value}]" if "nargs" in form else f"{option.flag} {value}".strip() if option.flag else ""
+
+
+def _row(option: Option) -> tuple[str, ...]:
+    flags = [_flag(option), *([option.flag.replace("--", "--no-", 1)] if option is STRICT else [])]
     places = (", ".join(f"`{name}`" for name in names if name) for names in (flags, [option.variable], [option.ini]))
     return *places, option.default_words, option.help.replace(" {default}", "")
 

@@ -1,4 +1,4 @@
-"""The table of options: what a run can be asked for, where, and in which words.
+"""The table of options: what a run can be asked for, where, and in which words. What is seldom asked for has no flag.
 
 ``--perf-update`` and ``--perf-why`` are commands, not settings: they exist on the command line only, because a line
 that is committed, or a forgotten variable, must not rewrite baselines and be green for ever.
@@ -95,11 +95,15 @@ RECORD_TIMES = Option(
     "judge nothing; store the times of the selected cases from K fresh processes, on hardware that "
     "perf_quiet (JAXGATE_QUIET) names as quiet and exclusive",
 )
-BUSY_OK = Option("--perf-busy-ok", _SWITCH, "store times though the machine is busy or throttled, and note it")
+BUSY_OK = Option(
+    "JAXGATE_BUSY_OK",
+    Values(truth, "true or false", default=False),
+    "store times though the machine is busy or throttled, and note it",
+)
 QUIET = Option(
     "JAXGATE_QUIET perf_quiet",
     Values(items, _HARDWARE, default=()),
-    "hardware, as verdicts name it, where stored times are recorded and judged",
+    "hardware, as verdicts name it, where stored times are recorded and judged {default}",
     ini_type="args",
 )
 SIZE = Option(
@@ -119,7 +123,7 @@ TARGET = Option(
 CPU_DEVICES = Option(
     "JAXGATE_CPU_DEVICES perf_cpu_devices",
     count("1 or more", least=1, default=None),
-    "virtual devices that JAX divides the CPU into, for cases on several devices",
+    "virtual devices that JAX divides the CPU into, for cases on several devices {default}",
 )
 TIME_LIMIT = Option(
     "--perf-time-limit JAXGATE_TIME_LIMIT perf_time_limit",
@@ -143,13 +147,13 @@ ARTIFACTS = Option(
     ini_help="folder of the bundles of failing cases, relative to the root folder",
 )
 HISTORY = Option(
-    "--perf-history JAXGATE_HISTORY perf_history",
+    "JAXGATE_HISTORY perf_history",
     Values(path, "a file", {"metavar": "PATH"}),
     "where the run is remembered: an SQLite file, relative to the root folder, or none {default}",
     default=".jaxgate/history.sqlite",
 )
 PROFILED = Option(
-    "--perf-captures",
+    "JAXGATE_CAPTURES perf_captures",
     count("a number of cases"),
     "cases that are profiled at most; the others are listed {default}",
     default=CAPTURES,
@@ -161,7 +165,7 @@ DISTRIBUTED = Option(
     f"coordinator at HOST:PORT; `{AUTO}` lets JAX find that out from the cluster {{default}}",
 )
 RANK_TIMEOUT = Option(
-    "--perf-rank-timeout JAXGATE_RANK_TIMEOUT",
+    "JAXGATE_RANK_TIMEOUT",
     _LIMIT,
     "end the run where no process makes progress for so long {default}",
     default=RANK_TIMEOUT_S,
@@ -180,7 +184,7 @@ BUDGET = Option(
     unset="no limit",
 )
 OPINION = Option(
-    "--perf-opinion JAXGATE_OPINION perf_opinion",
+    "JAXGATE_OPINION perf_opinion",
     number("a number of seconds, 0 or more", "SECONDS", lambda number: 0 <= number < math.inf),
     "seconds that a second opinion on the result of a case may take, where it has no reference and is recorded or compiled to "
     "something new: a second compile by what the first took, a tenth of it for the reference interpreter; 0 asks for none "
@@ -189,7 +193,7 @@ OPINION = Option(
     ini_help="seconds that a second opinion on a result may take; 0 asks for none",
 )
 DRIFT_BUDGET = Option(
-    "--perf-drift-budget JAXGATE_DRIFT_BUDGET perf_drift_budget",
+    "JAXGATE_DRIFT_BUDGET perf_drift_budget",
     Values(share, "a share such as 10% or 0.1", {"metavar": "SHARE"}),
     "fail a case that lost more than this share since its first run in the history, over all refreshes of its baseline together: "
     "in time, or in a fact of which more is worse {default}",
@@ -229,13 +233,15 @@ OPTIONS = (
     DRIFT_BUDGET,
 )
 """In the order of ``--help``; its ini keys begin with that of ``QUIET``."""
+FIRST = (UPDATE, WHY, STRICT, AGAINST, AGAINST_ENV, PLAN, TARGET, PROFILE)
+"""What a newcomer needs: the flags that ``pytest --help`` shows."""
 
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare all flags and ini keys."""
-    group = parser.getgroup("jaxgate", "performance gates (jaxgate)")
+    group = parser.getgroup("jaxgate", "performance gates (jaxgate); all options: jaxgate --help-all")
     for option in OPTIONS:
-        option.add_flag(group)
+        option.add_flag(group, shown=option in FIRST)
     first = OPTIONS.index(QUIET)
     for option in (*OPTIONS[first:], *OPTIONS[:first]):
         option.add_ini(parser)
