@@ -23,7 +23,7 @@ ROOMS = {
     "processes": BASIS | {"processes"},
     "engine": BASIS | {"processes", "engine"},
     "plugin": BASIS | {"processes", "engine", "plugin"},
-    "cli": BASIS | {"processes", "engine", "cli"},
+    "cli": BASIS | {"processes", "engine", "plugin", "cli"},
     "": {"settings", "model", "engine", "observe", "plugin"},  # what ``import jaxgate`` offers
     "workloads": {"the package", "model", "workloads"},
 }
@@ -456,7 +456,7 @@ PLANTS = [
     ("processes/child.py", "from jaxgate.engine import Progress", "jaxgate.engine"),
     ("processes/child.py", "if TYPE_CHECKING:\n    import pytest", "pytest"),
     ("ext/ranks/leader.py", "from jaxgate.engine import Progress", "jaxgate.engine"),
-    ("cli/gate.py", "from jaxgate.plugin import catalogue", "jaxgate.plugin"),
+    ("plugin/gate.py", "from jaxgate.cli import gate", "jaxgate.cli"),
     ("__init__.py", "from jaxgate.judge.timing.duel import decide", "jaxgate.judge.timing.duel.decide"),
     ("__init__.py", "import jax", "jax"),
 ]

@@ -325,6 +325,36 @@ def test_other_values_count_where_work_may_depend_on_them(program, operations, r
     assert "input values changed" in Difference(now, baseline()).origin.differences
 
 
+LOOPS = ("stablehlo.while",)
+BOTH = ("stablehlo.case", "stablehlo.while")
+TURNS = {"while float32[3]": 41, "cond float32[3] branch 0": 1, "cond float32[3] branch 1": 0}
+
+
+@pytest.mark.parametrize(
+    ("operations", "turns", "before", "same"),
+    [
+        (LOOPS, {"while float32[3]": 41}, {"while float32[3]": 41}, True),
+        (LOOPS, {"while float32[3]": 41}, {"while float32[3]": 42}, False),
+        (LOOPS, {}, {}, False),  # not counted
+        (LOOPS, {"while float32[3]": 41}, {}, False),  # a baseline of before
+        (BOTH, TURNS, TURNS, True),
+        (BOTH, {"while float32[3]": 41}, {"while float32[3]": 41}, False),  # its branches were not counted
+        (BOTH, TURNS, {**TURNS, "cond float32[3] branch 0": 0, "cond float32[3] branch 1": 1}, False),
+        ((*LOOPS, "stablehlo.sort"), TURNS, TURNS, False),
+        (None, TURNS, TURNS, False),
+    ],
+)
+def test_other_values_are_the_same_work_where_loops_and_branches_run_as_often(operations, turns, before, same):
+    """Only where all that depends on values was counted, on both sides; of another program nothing is known."""
+    now = replace(changed(inputs=CHANGED), depends_on_values=operations, turns=turns)
+    verdict = timed(now, baseline(turns=before))
+    assert (verdict.status is Status.SAME) == same
+    if same:
+        assert verdict.reason.startswith("identical program (input values changed; loops and branches")
+    other = replace(changed(program=CHANGED, inputs=CHANGED), depends_on_values=operations, turns=turns)
+    assert timed(other, baseline(turns=before)).status is not Status.SAME
+
+
 def test_other_values_do_not_explain_another_executable():
     """Where no work depends on them the compiler was given the same."""
     now = replace(built(measurement, "e1", inputs="i1"), depends_on_values=())

@@ -23,6 +23,7 @@ LIMITS = {  # name: (baseline, best that is the same, worst that is the same)
     "sampled_traces": (3, 3, 3),
     "sampled_compiles": (3, 3, 3),
     "jitted": (1, 1, 1),
+    "loop_turns": (20, 17, 23),  # ± 10 % ± 1
     "donated_bytes": (16384, 16384, 16384),
     "collectives": (4, 4, 4),
     "collective_bytes": (10_000, 9_836, 10_164),  # ± 1 % ± 64
@@ -126,6 +127,20 @@ def test_the_tolerance_of_a_fact(name):
 def test_a_baseline_of_zero_is_a_number(name, now, status):
     """Zero is not "unknown": growth from nothing gates, by the absolute tolerance alone."""
     assert one(name, now, 0).status is status
+
+
+@pytest.mark.parametrize(
+    ("now", "inputs", "status"),
+    [(111, "i0", Status.SAME), (112, "i0", Status.REGRESSED), (201, "i1", Status.SAME), (202, "i1", Status.REGRESSED)],
+)
+def test_other_values_may_double_the_turns_of_a_loop(now, inputs, status):
+    """Two draws of random numbers may need so many; the same values may not, and a tolerance of the case's own holds."""
+    today = measurement(facts={"loop_turns": now}, fingerprints=replace(FINGERPRINTS, inputs=inputs))
+    difference = Difference(today, baseline(facts={"loop_turns": 100}))
+    own = [Tolerance(fact="loop_turns", why="its own")]
+    for tolerances, expected in (([], status), (own, Status.REGRESSED)):
+        (found,) = (one for one in compare_facts(difference, tolerances) if one.name == "loop_turns")
+        assert found.status is expected
 
 
 @pytest.mark.parametrize("name", LIMITS)

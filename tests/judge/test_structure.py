@@ -54,8 +54,9 @@ LOOP, ANY = {"stablehlo.while i32": 1}, "stablehlo.reduce i1"
         ({**LOOP, ANY: 1, SELECT: 2}, {**LOOP, SELECT: 1}, False),
         ({ANY: 1, SELECT: 1}, LOOP, False),
         ({"stablehlo.while i32": 8, ANY: 8, SELECT: 8}, LOOP, False),
+        ({**LOOP, ANY: 1, SELECT: 1}, {"stablehlo.while i32": 2}, True),
     ],
-    ids=["batched", "a select", "a question", "selected before", "loop gone", "many loops"],
+    ids=["batched", "a select", "a question", "selected before", "loop gone", "many loops", "of a loop of loops"],
 )
 def test_a_loop_that_goes_on_for_the_last_of_a_batch(now, before, found):
     """It asks whether any is left, and keeps what is done: a guess."""

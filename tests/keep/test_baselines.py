@@ -20,7 +20,7 @@ TWO_CPUS = HardwareKey(platform="cpu", device_kind="AMD EPYC", devices=2)
 OWN_FILE = "cpu-amd-epyc-1-jax-0.10/scan/rnn.json"
 
 # The file of ``factories.baseline()``, written by hand.
-IN_PLACE = {"arrival": "device array", "sent_bytes": 0}
+IN_PLACE = {"arrival": "device array", "sent_bytes": 0, "value": None}
 CONTENT = {
     "called": {},
     "case": "scan/rnn",
@@ -40,6 +40,7 @@ CONTENT = {
         "host_transfers": 1,
         "jax_calls": 0,
         "jitted": 1,
+        "loop_turns": 0,
         "largest_batch": 512,
         "launches": 3,
         "lost_bytes": 0,
@@ -93,6 +94,7 @@ CONTENT = {
     ],
     "test": "perf/test_scan.py::test_scan[rnn]",
     "transferred": {},
+    "turns": {},
     "widened": {},
 }
 FREE = (
@@ -105,6 +107,7 @@ FREE = (
     "operations",
     "options",
     "transferred",
+    "turns",
     "widened",
 )  # their keys are data
 
@@ -125,7 +128,11 @@ LATER = {
     ("launched_programs",): (),
     ("native_code",): {},
     ("transferred",): {},
-    **{("facts", name): None for name in ("host_reads", "jax_calls", "jitted", "python_calls", "transcendentals")},
+    ("turns",): {},
+    **{
+        ("facts", name): None
+        for name in ("host_reads", "jax_calls", "jitted", "loop_turns", "python_calls", "transcendentals")
+    },
 }
 LATER |= {
     ("phases", "dispatch_ns"): None,

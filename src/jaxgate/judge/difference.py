@@ -12,7 +12,7 @@ from functools import cached_property
 from jaxgate.judge.launched_programs import why_unknown
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.machine import COMPILE_OPTIONS, CORES, UNKNOWN_SETTINGS
-from jaxgate.model.measurement import MAX_NAMED, Measurement
+from jaxgate.model.measurement import BRANCHES, LOOP, MAX_NAMED, Measurement
 from jaxgate.model.verdict import Origin
 from jaxgate.model.words import MAX_CHANGES_NAMED, in_brackets, shortlist
 
@@ -81,8 +81,16 @@ class Difference:
 
     @cached_property
     def work(self) -> bool:
-        """Whether values of the arguments leave the work as it was: no operation of the same program depends on them."""
-        return self.inputs or (self.program and self.now.depends_on_values == ())
+        """Whether values of the arguments leave the work of the same program as it was: nothing depends on them, or only loops."""
+        return self.inputs or (self.program and (self.now.depends_on_values == () or self.turns))
+
+    @cached_property
+    def turns(self) -> bool:
+        """Whether all work that depends on values is that of loops and branches, which run as often as they did."""
+        counted = {name.partition(" ")[0] for name in self.now.turns}
+        seen = {*([LOOP] if "while" in counted else []), *(BRANCHES if "cond" in counted else [])}
+        only_these = seen.issuperset(self.now.depends_on_values or ("unknown",))
+        return only_these and self.now.turns == self.baseline.turns
 
     @cached_property
     def devices(self) -> bool:

@@ -23,6 +23,8 @@ _COUNTED_IN = {
     "widened_bytes": "widened",
 }
 """Facts that count loops by their length, and the histograms that count loops of unknown length."""
+_OTHER_VALUES = 1.0
+"""Share by which turns may move where arguments have other values: of two draws of random numbers one may need twice as many."""
 _UNEQUAL = (
     "work moved into or out of a loop of unknown length, which counts as one turn: it cannot be compared; look at it, "
     "and record it again"
@@ -71,6 +73,8 @@ def compare_facts(
         assert before is not None
         tolerance = own.get(policy.name)
         its_own = policy if tolerance is None else _of_its_own(policy, tolerance)
+        if policy.name == "loop_turns" and tolerance is None and not difference.inputs:
+            its_own = replace(policy, relative=_OTHER_VALUES)
         finding = _judged(its_own, today, before, "" if tolerance is None else tolerance.why)
         if policy.name in exact and finding.status is Status.IMPROVED and policy.is_better(today, before):
             # What is worse is red as it is; a tolerance of the workload's own may be finer than what may move.

@@ -49,6 +49,12 @@ POLICIES: tuple[FactPolicy, ...] = (
     _added_up(name="constant_bytes", absolute=1024, why="captured arrays are compiled in; small tables may be"),
     _added_up(name="host_callbacks", why="each one stops the device until Python has answered"),
     _added_up(name="matmul_flops", why="work as written, loops counted, duplicates and dead code not"),
+    _program(
+        name="loop_turns",
+        relative=0.10,
+        absolute=1,
+        why="a solver that takes more turns; rounding moves them a little, other values of the arguments may double them",
+    ),
     _added_up(
         name="widened_bytes",
         absolute=1024,

@@ -31,6 +31,7 @@ TIMES = 3.0
 FLOOR_NS = 100_000.0
 """Nor one that takes no more than this longer: a switch of threads costs as much."""
 OTHER_VALUES = " (input values changed; no operation's work depends on them)"
+AS_MANY_TURNS = " (input values changed; loops and branches, all that depends on them, run as often)"
 BOTH_OF_TODAY = "a duel would give both sides today's settings: --perf-against-env NAME=VALUE times both"
 """Why nothing is timed where other hardware recorded a baseline with other settings."""
 ASK_BOTH = "--perf-against-env NAME==VERSION times both"
@@ -138,7 +139,8 @@ def _identical(difference: Difference) -> str:
         between = "; source changed: the Python between them is judged by its calls and host_ns"
     what = plural(len(now.launched_programs), "identical program") if now.eager else "identical program"
     checks = "; its error checks call Python (EQX_ON_ERROR=nan leaves them out)" if now.only_raises else ""
-    return f"{what}{'' if difference.inputs else OTHER_VALUES}{native}{checks}{between}"
+    values = "" if difference.inputs else AS_MANY_TURNS if difference.turns else OTHER_VALUES
+    return f"{what}{values}{native}{checks}{between}"
 
 
 def _undecided_anywhere(difference: Difference) -> bool:
@@ -149,7 +151,7 @@ def _undecided_anywhere(difference: Difference) -> bool:
 def _far_slower(time: TimeVerdict, stored: Decision, difference: Difference) -> TimeVerdict:
     """The stored time contradicts what was said. Of another program nothing says that it is something outside of it."""
     compiler = "the code of the compiler, or " if difference.compiler else ""
-    outside = f": {compiler}something outside the program" if difference.program else ""
+    outside = f": {compiler}something outside the program" if difference.program and difference.work else ""
     reason = f"{time.reason}, and yet {stored.reason}{outside}"
     return TimeVerdict(status=Status.SLOWER, reason=reason, decision=stored)
 

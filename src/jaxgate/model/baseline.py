@@ -18,6 +18,7 @@ LATER_KEYS = frozenset(
         "facts.host_reads",
         "facts.jax_calls",
         "facts.jitted",
+        "facts.loop_turns",
         "facts.python_calls",
         "facts.transcendentals",
         "fingerprints.devices",
@@ -27,6 +28,7 @@ LATER_KEYS = frozenset(
         "phases.dispatch_ns",
         "phases.trace_wait_ns",
         "transferred",
+        "turns",
     }
 )
 """Keys that files of this schema were written without at first: they may lack them, and are not judged by them then."""

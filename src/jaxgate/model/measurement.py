@@ -154,6 +154,10 @@ SHARED_CORES = "virtual CPU devices share their cores, so no clock judges them"
 """Why nothing is timed on virtual devices."""
 NOT_CALLED = "compiled for shapes (jax.ShapeDtypeStruct), never called"
 """Why the calls of a case cannot be measured."""
+LOOP = "stablehlo.while"
+"""The operation of every loop."""
+BRANCHES = ("stablehlo.case", "stablehlo.if")
+"""The operations of conditions."""
 EACH_TURN = " each turn"
 """Ends a label of what stands in a loop of unknown length: it counts once."""
 ELSEWHERE = " on other devices"
@@ -224,6 +228,7 @@ class Argument(Leaf):
     arrival: str | None = None  # what the project gives: `device array`, `NumPy float64`, `Python float`
     # what JAX has to send to devices for it, or to move between them; of host data before it is converted
     sent_bytes: int | None = None
+    value: str | None = None  # a number as it is, of an array a hash
 
     def __post_init__(self) -> None:
         """Refuse half of what is known of it."""
@@ -300,6 +305,8 @@ class MeasuredProgram(Measured):
     # communication of one call by kind, array and mesh axes, loops counted where known
     collectives: Mapping[str, int] = field(default_factory=dict)
     widened: Mapping[str, int] = field(default_factory=dict)  # casts to a wider float type in one call
+    # turns of loops whose length the arguments decide, and runs of branches, in one call; empty where unknown
+    turns: Mapping[str, int] = field(default_factory=dict)
     # device programs that one warm call of plain Python launches, by name; empty where unknown
     launched: Mapping[str, int] = field(default_factory=dict)
     # the same one by one, in the order of their first calls; empty where they are not all known

@@ -43,6 +43,8 @@ class Facts:
     matmul_flops: int | None = None
     widened_bytes: int | None = None
     stablehlo_ops: int | None = None
+    # What the arguments decide: turns of loops whose length the program does not say.
+    loop_turns: int | None = None
     # What both ask for: of several devices the compiler adds its own communication.
     collectives: int | None = None
     collective_bytes: int | None = None
@@ -85,7 +87,16 @@ class Facts:
         return self.state_bytes + self.temp_bytes
 
 
-CALLED_FACTS = ("traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles", "python_calls", "jax_calls")
+CALLED_FACTS = (
+    "traces",
+    "lowerings",
+    "compiles",
+    "sampled_traces",
+    "sampled_compiles",
+    "python_calls",
+    "jax_calls",
+    "loop_turns",
+)
 """What only calls of a jitted subject show."""
 COUNTED_FACTS = ("xla_flops", "xla_bytes", "transcendentals")
 """What a compiler counts in the optimised program; calls of libraries are opaque to it."""

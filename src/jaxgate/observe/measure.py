@@ -9,14 +9,16 @@ from jaxgate.ext.energy.counters import EnergyMeters
 from jaxgate.ext.energy.run import Metered, measure_energy
 from jaxgate.ext.targets.interface import TargetCompiler
 from jaxgate.model.computation import Computation
-from jaxgate.model.measurement import InvalidCaseError, Measurement
+from jaxgate.model.measurement import Argument, InvalidCaseError, Measurement
 from jaxgate.model.numbers import Facts
 from jaxgate.observe.arguments.carry import carry_donated, with_next_args
-from jaxgate.observe.arguments.feeder import has_shapes
+from jaxgate.observe.arguments.feeder import has_shapes, read_value
 from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
+from jaxgate.observe.arguments.static import given_leaves
 from jaxgate.observe.errors import NotOnTargetError, guarded
 from jaxgate.observe.execute.correctness import check_agreement, check_batch
 from jaxgate.observe.execute.dispatches import dispatch_time
+from jaxgate.observe.execute.loop_turns import Turns, count_turns
 from jaxgate.observe.execute.python_calls import Called, count_python
 from jaxgate.observe.execute.references import Reference, observe_reference
 from jaxgate.observe.execute.samples import Sampled, describe_retraces, launch_time, sample
@@ -133,6 +135,7 @@ class _Run:
     called: Called
     launch_ns: int | None
     dispatch_ns: int | None
+    turns: Turns
 
 
 def _run(computation: Computation, compiled: CompiledSubject, tools: Tools) -> _Run:
@@ -173,6 +176,7 @@ def _run(computation: Computation, compiled: CompiledSubject, tools: Tools) -> _
         called=called,
         launch_ns=launch_ns,
         dispatch_ns=dispatch_time(subject, compiled.program, call_ns=stepped.call_ns, clock=wall) if timed else None,
+        turns=count_turns(compiled, tools.store),
     )
 
 
@@ -183,7 +187,7 @@ def _measurement(
     found = read_compiled(computation, build, compiled, reference=known, tools=tools)
     return replace(
         found,
-        signature=run.subject.arguments(compiled.program, (computation.args, dict(computation.kwargs))),
+        signature=_signature(computation, compiled, run),
         facts=_facts(found.facts, run),
         phases=replace(
             found.phases,
@@ -193,16 +197,26 @@ def _measurement(
         ),
         unseen="; ".join(filter(None, (found.unseen, run.stepped.further.unseen))),
         called=run.called.functions,
-        unknown={**found.unknown, **lost_unknown(run.donation), **run.called.unknown},
+        turns=run.turns.counts,
+        unknown={**found.unknown, **lost_unknown(run.donation), **run.called.unknown, **run.turns.unknown},
         samples=run.sampled.samples if tools.sampling else None,
         energy=run.metered.energy,
         culprits=replace(
             found.culprits,
-            lines={**found.culprits.lines, **run.called.lines},
+            lines={**found.culprits.lines, **run.called.lines, **run.turns.lines},
             retraces=describe_retraces(run.stepped, run.stepped.further, run.sampled),
             lost=lost_lines(run.donation),
         ),
     )
+
+
+def _signature(computation: Computation, compiled: CompiledSubject, run: _Run) -> tuple[Argument, ...]:
+    """The arguments as they arrive; with their values where these decide how often loops turn."""
+    found = run.subject.arguments(compiled.program, (computation.args, dict(computation.kwargs)))
+    leaves = given_leaves(compiled.lowered.stage, compiled.call)
+    if not run.turns.counts or len(leaves) != len(found):
+        return found
+    return tuple(replace(argument, value=read_value(leaf)) for argument, leaf in zip(found, leaves, strict=True))
 
 
 def _facts(found: Facts, run: _Run) -> Facts:
@@ -216,4 +230,5 @@ def _facts(found: Facts, run: _Run) -> Facts:
         sampled_compiles=run.stepped.further.compiles + run.sampled.compiles,
         python_calls=run.called.calls,
         jax_calls=run.called.jax_calls,
+        loop_turns=run.turns.total,
     )

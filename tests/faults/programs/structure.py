@@ -65,6 +65,23 @@ FAULTS = (
         at=("jnp.linalg.norm(kernel, ord=2)",),
     ),
     structure(
+        "a solver goes on until nothing moves",
+        "fixed_point",
+        ("change > 1e-4", "change > 1e-6"),
+        moves={"loop_turns"},
+        culprit=r"^a loop takes more turns: while float32\[32,32\] \d+ → \d+",
+        at=("jax.lax.while_loop(",),
+    ),
+    structure(
+        "a solver starts far away",
+        "fixed_point",
+        ("args=(matrix, start)", "args=(matrix * 40, start * 0.01)"),
+        ("matrix / jnp.linalg.norm(matrix)", "matrix / 40 / jnp.sqrt(jnp.float32(SIZE))"),
+        moves={"loop_turns"},
+        culprit=r"^a loop takes more turns, given other values of matrix, other values of start: while float32\[32,32\] \d+ → \d+",
+        at=("jax.lax.while_loop(",),
+    ),
+    structure(
         "a scan is unrolled in part",
         "rnn_scan",
         ("None), first, xs)", "None), first, xs, unroll=8)"),
@@ -99,7 +116,7 @@ FAULTS = (
         "routing",
         ("rounds))(xs)", "jnp.sum(x > 0)))(xs)"),
         moves=_WORK,
-        culprit=r"^perhaps a while_loop, as under vmap, goes on until all of its batch are done: stablehlo\.select 24x32xf32",
+        culprit=r"^a while_loop, as under vmap, goes on until all of its batch are done: stablehlo\.select 24x32xf32",
         at=("return jax.lax.while_loop(",),
     ),
     structure(

@@ -325,6 +325,28 @@ def test_a_loop_that_is_unrolled_in_part_has_as_many_products_in_all():
         assert not any("unrolled in part" in one for one in found)
 
 
+def test_a_loop_that_takes_more_turns_is_named_with_what_it_was_given():
+    """Numbers by their values, arrays by name; branches are no turns, and fewer turns in all are no cause."""
+    given = [
+        Argument(path=path, aval=aval, nbytes=4, donated=False, value=value)
+        for path, aval, value in (
+            ("rtol", "float32[]", "0.001"),
+            ("start", "float32[8]", "aa"),
+            ("x", "float32[8]", "bb"),
+        )
+    ]
+    now = [replace(leaf, value=value) for leaf, value in zip(given, ("1e-06", "cc", "bb"), strict=True)]
+    before = {"while float32[3]": 41, "while float32[7]": 90, "cond float32[3] branch 0": 0}
+    after = {"while float32[3]": 328, "while float32[7]": 90, "cond float32[3] branch 0": 500}
+    known = baseline(turns=before, facts={"loop_turns": 131}, signature=tuple(given))
+    lines = Culprits(lines={"while float32[3]": "solve.py:9"})
+    found = causes("loop_turns", known, turns=after, facts={"loop_turns": 418}, signature=tuple(now), culprits=lines)
+    text = "a loop takes more turns, given rtol 0.001 → 1e-06, other values of start: while float32[3] 41 → 328 at solve.py:9"
+    assert found == [text]
+    fewer = {"while float32[3]": 50, "while float32[7]": 9}
+    assert causes("loop_turns", known, turns=fewer, facts={"loop_turns": 59}, signature=tuple(now)) == []
+
+
 def test_a_loop_that_takes_the_place_of_arrays_of_all_steps_is_a_guess():
     """As where an associative scan becomes a loop; another loop beside what was there is no such thing."""
     known = baseline(operations={"stablehlo.add 32x8x64xf32": 6})

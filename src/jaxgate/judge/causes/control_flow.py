@@ -25,11 +25,10 @@ from jaxgate.judge.causes.growth import (
     total_elements,
 )
 from jaxgate.model.baseline import Baseline
-from jaxgate.model.measurement import MAX_NAMED, Measurement
+from jaxgate.model.measurement import BRANCHES, LOOP, MAX_NAMED, Argument, Measurement
 from jaxgate.model.verdict import Cause
 from jaxgate.model.words import shortlist
 
-_WHILE = "stablehlo.while"
 _PRODUCT = "stablehlo.dot_general"
 _CONSTANT = re.compile(r"[-+]\s*%\S+ = stablehlo\.constant dense<(?P<value>[^>]*)> : (?P<type>\S+)")
 """A line of a difference; long constants have their hash in the place of values."""
@@ -42,7 +41,7 @@ _GLUE = frozenset(
     }
 )  # fmt: skip
 """Operations that choose, index, and keep what a loop hands on: a body written out has more of the others, too."""
-_BETWEEN = _GLUE | {_WHILE}
+_BETWEEN = _GLUE | {LOOP}
 """What a body that stands there more than once has more or less of, however often that is."""
 _MOSTLY = 0.75
 """Share of the operations of a kind that are new, from which on their lines are those of what was written out."""
@@ -54,10 +53,10 @@ def unrolled(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """Fewer loops and many more operations: a body is written out once for each step."""
     if baseline is None:
         return
-    loops, before = (count_of(side.operations, _WHILE) for side in (now, baseline))
+    loops, before = (count_of(side.operations, LOOP) for side in (now, baseline))
     if loops < before and _is_written_out(now.operations, baseline.operations):
         more = grown(now.operations, baseline.operations, now.culprits.lines).partition("; gone: ")[0]
-        text = f"a loop is unrolled: {_WHILE} {before} → {loops}{_where(now, baseline)}; {more}"
+        text = f"a loop is unrolled: {LOOP} {before} → {loops}{_where(now, baseline)}; {more}"
         yield Cause(text=text, explains=WORK | PHASES | {"widened_bytes"}, root=True)
 
 
@@ -68,7 +67,7 @@ def unrolled_in_part(now: Measurement, baseline: Baseline | None) -> Iterator[Ca
     """
     if baseline is None or now.matmuls != baseline.matmuls:
         return
-    loops, before = (count_of(side.operations, _WHILE) for side in (now, baseline))
+    loops, before = (count_of(side.operations, LOOP) for side in (now, baseline))
     more = more_of(now.operations, baseline.operations)
     growth = {name: count for name, count in more.items() if not is_plumbing(name) and _kind(name) not in _BETWEEN}
     there = growth.keys() & baseline.operations.keys()
@@ -95,12 +94,10 @@ def done_at_once(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]
     """Fewer loops and no more operations, some of them new: their arrays hold all steps in place of one."""
     if baseline is None:
         return
-    loops, before = (count_of(side.operations, _WHILE) for side in (now, baseline))
+    loops, before = (count_of(side.operations, LOOP) for side in (now, baseline))
     text = grown(now.operations, baseline.operations, now.culprits.lines)
     if loops < before and text and not _is_written_out(now.operations, baseline.operations):
-        changed = (
-            f"the steps of a loop are done all at once: {_WHILE} {before} → {loops}{_where(now, baseline)}; {text}"
-        )
+        changed = f"the steps of a loop are done all at once: {LOOP} {before} → {loops}{_where(now, baseline)}; {text}"
         yield Cause(text=changed, explains=BUFFERS | ARITHMETIC, sure=False)
 
 
@@ -108,13 +105,36 @@ def one_by_one(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """More loops in a program as short, of smaller arrays: steps that were done all at once follow each other."""
     if baseline is None:
         return
-    loops, before = (count_of(side.operations, _WHILE) for side in (now, baseline))
+    loops, before = (count_of(side.operations, LOOP) for side in (now, baseline))
     copies = sum(now.operations.values()) > _REPEATED * sum(baseline.operations.values())  # written out, loops and all
     if loops > before and not copies and total_elements(now.operations) < total_elements(baseline.operations):
-        places = [name for name in more_of(now.operations, baseline.operations) if _kind(name) == _WHILE]
+        places = [name for name in more_of(now.operations, baseline.operations) if _kind(name) == LOOP]
         where = next((at(name, now.culprits.lines) for name in places if now.culprits.lines.get(name)), "")
-        text = f"steps that were done all at once follow each other in a loop: {_WHILE} {before} → {loops}{where}"
+        text = f"steps that were done all at once follow each other in a loop: {LOOP} {before} → {loops}{where}"
         yield Cause(text=text, explains=WORK | PHASES | BUFFERS, sure=False)
+
+
+def takes_more_turns(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Loops whose length the arguments decide turn more often; the arguments that have other values are named."""
+    if baseline is None or None in (now.facts.loop_turns, baseline.facts.loop_turns):
+        return
+    before, after = (
+        {name: count for name, count in side.turns.items() if name.startswith("while")} for side in (baseline, now)
+    )
+    text = grown(after, before, now.culprits.lines)
+    if text and (now.facts.loop_turns or 0) > (baseline.facts.loop_turns or 0):
+        pairs = zip(now.signature, baseline.signature, strict=False)
+        given = [
+            _given(leaf, old) for leaf, old in pairs if None not in (leaf.value, old.value) and leaf.value != old.value
+        ]
+        by = f", given {shortlist(given, MAX_NAMED)}" if given else ""
+        yield Cause(text=f"a loop takes more turns{by}: {text}", explains=RUN | {"loop_turns"}, root=True)
+
+
+def _given(leaf: Argument, before: Argument) -> str:
+    """An argument with its two values, where it is a number."""
+    number = not leaf.aval.rstrip("]").rpartition("[")[2] and leaf.aval == before.aval
+    return f"{leaf.path} {before.value} → {leaf.value}" if number else f"other values of {leaf.path}"
 
 
 def other_constants(now: Measurement, changes: Iterable[str], *, alone: bool) -> Cause | None:
@@ -132,7 +152,7 @@ def other_constants(now: Measurement, changes: Iterable[str], *, alone: bool) ->
         return None
     named = dict.fromkeys(f"{_number(old['value'])} → {_number(new['value'])}" for old, new in pairs)
     what = "a constant changed" if len(named) == 1 else f"{len(named)} constants changed"
-    loops = count_of(now.operations, _WHILE) > 0
+    loops = count_of(now.operations, LOOP) > 0
     turns = ", loops may take other turns" if loops else ""
     text = f"{what}: {shortlist(tuple(named), MAX_NAMED)}; all operations are as before{turns}"
     return Cause(text=text, explains=RUN, sure=alone and loops, root=True)
@@ -167,7 +187,6 @@ def _is_written_out(now: Mapping[str, int], before: Mapping[str, int]) -> bool:
     return any(count_of(now, kind) >= _REPEATED * count_of(before, kind) for kind in kinds)
 
 
-_BRANCHES = ("stablehlo.case", "stablehlo.if")
 _SELECT = "stablehlo.select"
 _PARTS = re.compile(r"x(?=\w)")
 """Between the extents and the element of a type: ``8x64xcomplex<f32>`` has three."""
@@ -182,18 +201,21 @@ def runs_all_branches(now: Measurement, baseline: Baseline | None) -> Iterator[C
         return
     grew = more_of(now.operations, baseline.operations)
     selects = _of_kind(_SELECT, grew)
-    if count_of(now.operations, _WHILE) == count_of(baseline.operations, _WHILE) and _ANY in grew:
+    loops, loops_before = (count_of(side.operations, LOOP) for side in (now, baseline))
+    if 0 < loops <= loops_before and _ANY in grew:
         looped = [label for label in selects if label not in baseline.operations]
         if looped:
             label = max(looped, key=elements)
             named = counted(label, now.operations, baseline.operations, now.culprits.lines)
             text = f"a while_loop, as under vmap, goes on until all of its batch are done: {named}"
-            yield Cause(text=text, explains=_OF_BRANCHES, sure=False, root=True)
-    before, after = (sum(count_of(side.operations, name) for name in _BRANCHES) for side in (baseline, now))
+            more = (now.facts.loop_turns or 0) > (baseline.facts.loop_turns or 0)
+            explains = _OF_BRANCHES | BUFFERS | {"loop_turns"}
+            yield Cause(text=text, explains=explains, sure=more or loops < loops_before, root=True)
+    before, after = (sum(count_of(side.operations, name) for name in BRANCHES) for side in (baseline, now))
     if after >= before:
         return
     shrank = more_of(baseline.operations, now.operations)
-    gone = [label for name in _BRANCHES for label in _of_kind(name, shrank)]
+    gone = [label for name in BRANCHES for label in _of_kind(name, shrank)]
     chosen = [label for label in selects if any(_batches(label, one) for one in gone)]
     if chosen:
         label = max(chosen, key=lambda label: (grew[label], elements(label)))

@@ -186,7 +186,7 @@ def _still_computes(now: Measurement, baseline: Baseline) -> bool:
     return all(now.matmuls.get(label) for label in baseline.matmuls)
 
 
-_BROADCAST, _RESHAPE = "stablehlo.broadcast_in_dim", "stablehlo.reshape"
+_BROADCAST, _RESHAPE, _GATHER = "stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.gather"
 _FILLING = ("stablehlo.pad", "stablehlo.concatenate")
 _OF_LARGER = RUN | {"matmul_flops"}
 _OF_PROGRAMS = _OF_LARGER | {
@@ -223,18 +223,21 @@ def takes_larger_arrays(now: Measurement, baseline: Baseline | None) -> Iterator
 def repeats_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """An array that is written out several times, as ``tile`` and ``repeat`` do: broadcast, then given its new shape.
 
-    Only where nothing else that is new is larger.
+    Rows that are picked into an array larger than every argument are such copies, too. Only where nothing else that is new is larger.
     """
     if baseline is None:
         return
     new = more_of(now.operations, baseline.operations)
     sizes = {(elements(label), _type(label)) for label in new if label.startswith(f"{_RESHAPE} ")}
     copies = [label for label in new if label.startswith(f"{_BROADCAST} ") and (elements(label), _type(label)) in sizes]
-    if copies:
-        label = max(copies, key=lambda label: (elements(label), label))
-        if all(elements(label) >= elements(other) for other in new):
-            text = f"an array is repeated: {counted(label, now.operations, baseline.operations, now.culprits.lines)}"
+    given = max((elements(leaf.aval) for leaf in now.signature), default=0)
+    picked = [label for label in new if label.startswith(f"{_GATHER} ") and elements(label) > given]
+    for labels, what in ((copies, "an array is repeated"), (picked, "rows are copied")):
+        label = max(labels, key=lambda label: (elements(label), label), default="")
+        if label and all(elements(label) >= elements(other) for other in new):
+            text = f"{what}: {counted(label, now.operations, baseline.operations, now.culprits.lines)}"
             yield Cause(text=text, explains=BUFFERS | {"run_ns"}, root=True)
+            return
 
 
 def _type(label: str) -> str:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from jaxgate.judge.causes.call_causes import AROUND, arrives, calls_more_python, donates_less, explained, launches
-from jaxgate.judge.causes.control_flow import done_at_once, one_by_one, runs_all_branches, unrolled, unrolled_in_part
+from jaxgate.judge.causes.control_flow import (
+    done_at_once,
+    one_by_one,
+    runs_all_branches,
+    takes_more_turns,
+    unrolled,
+    unrolled_in_part,
+)
 from jaxgate.judge.causes.growth import BUFFERS, COMPILED, MEMORY, PHASES, RUN, WORK, grown, heaviest, total_elements
 from jaxgate.judge.causes.program_causes import (
     exchanges_routines,
@@ -236,6 +243,7 @@ _FINDERS: tuple[Finder, ...] = (
     _sends,
     _traced_otherwise,
     runs_all_branches,
+    takes_more_turns,
     unrolled,
     unrolled_in_part,
     exchanges_routines,

@@ -17,6 +17,8 @@ import numpy as np
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.arguments.signature import to_host
 
+_LONGEST = 24
+"""Characters of a value that is written out."""
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 
@@ -137,6 +139,19 @@ def side_by_side(
 
 def _slices(place: Place) -> tuple[slice, ...]:
     return tuple(slice(begin, end) for begin, end in place)
+
+
+def read_value(leaf: Any) -> str:
+    """A number as it is, of an array a short hash of its values."""
+    if not isinstance(leaf, (jax.Array, np.ndarray)):
+        return repr(leaf)[:_LONGEST]
+    parts = pieces(on_host(leaf))
+    if len(parts) == 1 and parts[0][1].size == 1:
+        return str(parts[0][1].reshape(-1)[0])[:_LONGEST]
+    state = hashlib.blake2b(digest_size=4)
+    for _, values in parts:
+        state.update(np.ascontiguousarray(values).view(np.uint8).data if values.size else b"")
+    return state.hexdigest()
 
 
 def inputs_fingerprint(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from jaxgate.model.measurement import BRANCHES, LOOP
 from jaxgate.observe.source_lines import at, places, project_line
 from jaxgate.observe.trace.fingerprint import is_callback, is_splat
 
@@ -212,7 +213,7 @@ def _user(value: Any) -> tuple[Any, str] | None:
 
 def _inside_of(owner: Any, operand: int) -> Any:
     """What an operand is called in the body of the loop or of the function that it is given to."""
-    if owner.name == "stablehlo.while":
+    if owner.name == LOOP:
         return owner.regions[1].blocks[0].arguments[operand]
     if owner.name != "func.call":
         return None
@@ -227,7 +228,7 @@ def _inside_of(owner: Any, operand: int) -> Any:
 
 _DEPENDENT = frozenset(
     {
-        "stablehlo.case", "stablehlo.if", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send",
+        *BRANCHES, "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send",
         "stablehlo.set_dimension_size", "stablehlo.sort", "chlo.ragged_dot", "chlo.top_k",
     }
 )  # fmt: skip
@@ -248,9 +249,15 @@ def value_dependent(module: Any) -> tuple[str, ...]:
     return tuple(sorted({name for _, operation in walk(module.operation) if (name := _dependent(operation))}))
 
 
+def undecided(module: Any) -> tuple[int, int]:
+    """Count the loops of a module whose length does not stand in it, and its conditions."""
+    names = Counter(_dependent(operation) for _, operation in walk(module.operation))
+    return names[LOOP], sum(names[name] for name in BRANCHES)
+
+
 def _dependent(operation: Any) -> str:
     name = str(operation.name)
-    if name == "stablehlo.while":
+    if name == LOOP:
         return "" if _has_constant_length(operation) else name
     if name == "stablehlo.custom_call":
         target = operation.attributes["call_target_name"].value
