@@ -199,3 +199,26 @@ def test_a_changed_program_that_no_duel_could_time_is_not_called_outside_of_itse
     verdict = judged(slow(fingerprints=replace(measurement().fingerprints, program="1" * 32)), stored())
     assert verdict.status is Status.SLOWER
     assert verdict.time.reason == "program changed and no duel was run, and yet 20.0 × slower than recorded"
+
+
+@pytest.mark.parametrize(
+    ("every", "wait_ns", "of_old", "red"),
+    [
+        (3, 500_000_000, 0, True),
+        (10, 500_000_000, 0, True),
+        (3, 50_000_000, 0, False),  # 17 ms a call: as long as a core may be somebody else's
+        (3, 500_000_000, 500_000_000, False),  # they waited when it was recorded, too
+        (50, 500_000_000, 0, False),  # none of twenty
+    ],
+)
+def test_calls_of_which_some_wait_are_slower_on_average(every, wait_ns, of_old, red):
+    """The median is that of the others."""
+
+    def waiting(wait):
+        bursts = tuple(STORED_NS + (wait if number % every == every - 1 else 0) for number in range(20))
+        return Samples(bursts_ns=bursts, calls_per_burst=1)
+
+    verdict = judged(measurement(samples=waiting(wait_ns)), record(samples=waiting(of_old)))
+    assert verdict.fails is red
+    if red:
+        assert "slower than recorded on average, as some calls wait" in verdict.time.reason

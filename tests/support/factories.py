@@ -42,6 +42,7 @@ FACTS = Facts(
     sampled_compiles=0,
     jitted=1,
     loop_turns=0,
+    kept_arrays=0,
     donated_bytes=16384,
     constant_bytes=0,
     host_callbacks=0,

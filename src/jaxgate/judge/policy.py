@@ -31,6 +31,12 @@ POLICIES: tuple[FactPolicy, ...] = (
     ),
     _rule(name="launches", where=_HOST, why="each costs tens of µs of Python and of the runtime"),
     _rule(name="host_transfers", where=_HOST, why="what each call sends to the device again, or stops to read back"),
+    _rule(
+        name="kept_arrays",
+        where=_HOST,
+        unsteady=True,
+        why="arrays that each step leaves behind, until memory is full: a list that grows, a cache that is not emptied",
+    ),
     _single(name="donated_bytes", better="higher", why="donation that is no longer asked for doubles the state"),
     _rule(
         name="collectives",

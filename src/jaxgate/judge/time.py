@@ -28,6 +28,8 @@ from jaxgate.model.words import MAX_CHANGES_NAMED, plural, shortlist
 
 TIMES = 3.0
 """A call that takes no longer than this many times what was recorded may be the machine."""
+WAIT_NS = 20_000_000.0
+"""What the average call must take longer than the median one: a core that is given to somebody else is back before."""
 FLOOR_NS = 100_000.0
 """Nor one that takes no more than this longer: a switch of threads costs as much."""
 OTHER_VALUES = " (input values changed; no operation's work depends on them)"
@@ -110,11 +112,14 @@ def hold_stored(samples: Samples, phases: Phases, recorded: Samples, recorded_ph
     fastest = min(samples.bursts_ns) / samples.calls_per_burst
     now = samples.run_ns
     slower = min(now, fastest) > max(TIMES * before, before + FLOOR_NS)
+    waits = not slower and _waits(samples, recorded)
+    if waits:
+        now = samples.mean_ns
     low, _, high = quantiles(samples.bursts_ns, n=4) if len(samples.bursts_ns) > 1 else samples.bursts_ns * 3
     scale = samples.calls_per_burst * before
     machine = f", on a machine that runs Python {slowness:.2f} × slower" if slowness > 1 else ""
     return Decision(
-        status=Status.SLOWER if slower else Status.SAME,
+        status=Status.SLOWER if slower or waits else Status.SAME,
         ratio=now / before,
         low=low / scale,
         high=high / scale,
@@ -124,8 +129,17 @@ def hold_stored(samples: Samples, phases: Phases, recorded: Samples, recorded_ph
         threshold=max(TIMES - 1, FLOOR_NS / before),
         now_ns=now,
         baseline_ns=before,
-        reason=f"{now / before:.1f} × slower than recorded{machine}",
+        reason=f"{now / before:.1f} × slower than recorded{' on average, as some calls wait' if waits else ''}{machine}",
     )
+
+
+def _waits(samples: Samples, recorded: Samples) -> bool:
+    """Whether the average of the calls lies far above their median, as it did not when they were recorded: some of them wait.
+
+    A busy machine makes calls slower, and few of them by so much.
+    """
+    now, before = (one.mean_ns / one.run_ns if one.run_ns else 1.0 for one in (samples, recorded))
+    return now > TIMES * before and samples.mean_ns - samples.run_ns > WAIT_NS
 
 
 def _identical(difference: Difference) -> str:

@@ -247,6 +247,7 @@ class Culprits:
     # what plain Python puts on devices or reads back: what it is for, to the source lines
     transfer_lines: Mapping[str, str] = field(default_factory=dict)
     reads: tuple[str, ...] = ()  # how and where plain Python reads the memory of arrays, and how often
+    kept: str = ""  # the arrays that each of its steps leaves behind
     allocations: tuple[str, ...] = ()  # the largest buffers of the program; read only when memory is red
     # operation, product, collective, cast, launched program or called function, as named in the histograms, to the
     # source line of one
@@ -311,6 +312,9 @@ class MeasuredProgram(Measured):
     launched: Mapping[str, int] = field(default_factory=dict)
     # the same one by one, in the order of their first calls; empty where they are not all known
     launched_programs: tuple[LaunchedProgram, ...] = ()
+    # what its steps after the first three compiled for the first time, to the step; and the last step that was taken
+    later: Mapping[str, int] = field(default_factory=dict)
+    steps: int = 0
     # arrays and numbers that it moves, by the program that they are for, or `the host`; likewise
     transferred: Mapping[str, int] = field(default_factory=dict)
     # functions that one warm call calls most, with their turns of loops, by name; empty where unknown

@@ -63,6 +63,8 @@ class Facts:
     launches: int | None = None
     host_transfers: int | None = None
     host_reads: int | None = None
+    # Arrays that each step of it leaves behind.
+    kept_arrays: int | None = None
     # What Python does in one warm call, of either kind: functions called and turns of loops, and those inside of JAX.
     python_calls: int | None = None
     jax_calls: int | None = None
@@ -105,6 +107,8 @@ ARRIVAL_FACTS = ("sent_bytes", "sent_arguments", "moved_arrays")
 FACT_NAMES = frozenset(field.name for field in fields(Facts)) | frozenset(ARRIVAL_FACTS)
 WIDER_PRODUCTS = "wider_products"
 """How many matrix products are of wider numbers than the baseline's: a comparison, no fact of one side."""
+LATER_PROGRAMS = "later_programs"
+"""How many programs a later step starts for the first time that the baseline's did not: likewise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +158,11 @@ class Samples:
     def run_ns(self) -> float:
         """Median time of one call."""
         return median(self.bursts_ns) / self.calls_per_burst
+
+    @property
+    def mean_ns(self) -> float:
+        """Average time of one call."""
+        return sum(self.bursts_ns) / len(self.bursts_ns) / self.calls_per_burst
 
     def percentile_ns(self, percent: int) -> int | None:
         """A percentile of single calls, by nearest rank; ``None`` if there are none or too few for it.

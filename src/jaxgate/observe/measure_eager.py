@@ -151,6 +151,8 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         launched_programs=programs.described,
         transferred=launched.transfers or {},
         unseen=run.stepped.further.unseen,
+        later=run.stepped.further.later,
+        steps=run.stepped.further.steps,
         called=run.called.functions,
     )
 
@@ -246,6 +248,7 @@ def _facts(signature: tuple[Argument, ...], run: _Run) -> Facts:
         launches=_total(run.launched.programs),
         host_transfers=_total(run.launched.transfers),
         host_reads=run.called.reads,
+        kept_arrays=run.stepped.kept.count,
         python_calls=run.called.calls,
         jax_calls=run.called.jax_calls,
         **run.programs.facts,
@@ -260,6 +263,7 @@ def _culprits(run: _Run, build: Callable[[], Computation]) -> Culprits:
         retraces=(*run.stepped.retraces, *run.stepped.further.retraces),
         transfer_lines=launched.transfer_lines,
         reads=run.called.read_lines,
+        kept=run.stepped.kept.described,
         lines={
             **run.programs.lines,
             **run.called.lines,

@@ -347,6 +347,36 @@ def test_a_loop_that_takes_more_turns_is_named_with_what_it_was_given():
     assert causes("loop_turns", known, turns=fewer, facts={"loop_turns": 59}, signature=tuple(now)) == []
 
 
+LATER = {"evaluate at train.py:12": 4, "save at train.py:20": 10}
+
+
+@pytest.mark.parametrize(
+    ("before", "steps", "found"),
+    [
+        ({}, 20, "evaluate at train.py:12 in step 4, save at train.py:20 in step 10"),
+        ({}, 9, "evaluate at train.py:12 in step 4"),  # the baseline's steps went no further
+        ({"evaluate at train.py:30": 4}, 20, "save at train.py:20 in step 10"),  # it stands elsewhere now
+        ({"evaluate at train.py:12": 16}, 9, ""),
+        (LATER, 20, ""),
+        ({}, 0, ""),  # a baseline of before
+    ],
+)
+def test_a_program_that_a_later_step_starts_is_red_where_the_baseline_went_as_far(before, steps, found):
+    """Its own step does not count: it comes at every so many."""
+    known = record(later=before, steps=steps)
+    verdict = judge(CASE, (), measurement(later=LATER, steps=20), known, strict=True)
+    assert verdict.fails is bool(found)
+    assert [str(cause) for cause in verdict.causes] == ([f"a later step starts a program: {found}"] if found else [])
+
+
+def test_arrays_that_each_step_leaves_behind_are_named():
+    """With what holds them."""
+    lines = Culprits(kept="1 × float32[3], held by train.LOSSES")
+    found = causes("kept_arrays", baseline(), facts={"kept_arrays": 1}, culprits=lines)
+    assert found == ["each step leaves arrays behind: 1 × float32[3], held by train.LOSSES"]
+    assert causes("kept_arrays", baseline(facts={"kept_arrays": 1}), facts={"kept_arrays": 1}, culprits=lines) == []
+
+
 def test_a_loop_that_takes_the_place_of_arrays_of_all_steps_is_a_guess():
     """As where an associative scan becomes a loop; another loop beside what was there is no such thing."""
     known = baseline(operations={"stablehlo.add 32x8x64xf32": 6})

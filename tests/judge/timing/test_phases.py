@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.factories import CASE, ENVIRONMENT, FINGERPRINTS, HARDWARE, OTHER_CPU, PHASES, measurement, record
+from support.factories import (
+    CASE,
+    ENVIRONMENT,
+    FINGERPRINTS,
+    HARDWARE,
+    OTHER_CPU,
+    PHASES,
+    launched_program,
+    measurement,
+    record,
+)
 
 from jaxgate.judge.difference import Difference
 from jaxgate.judge.order import waits_for_confirmation
@@ -168,6 +178,28 @@ def test_what_is_not_identical_is_judged_in_every_phase(changes):
     """Another compiler or a program that no fingerprint covers may take longer; that is worth a red case."""
     found = compared(SLOW, **({"fingerprints": FINGERPRINTS} | changes))
     assert {name for name, finding in found.items() if finding.status is Status.REGRESSED} == set(LIMITS)
+
+
+@pytest.mark.parametrize(
+    ("source", "judged"), [("s0", set()), ("s1", {"host_ns", "first_call_ns"}), (None, {"host_ns", "first_call_ns"})]
+)
+def test_around_identical_programs_python_of_another_source_is_judged_as_a_whole(source, judged):
+    """Its first call may take 3 s more, as it imports what no test before it has imported."""
+    programs = (launched_program(),)
+    before = replace(QUICK, lower_ns=None)
+    slow = {"host_ns": SECOND, "first_call_ns": 4_900_000_000}
+    prints = replace(FINGERPRINTS, source=source)
+    now = measurement(phases=replace(before, **slow), eager=True, launched_programs=programs, fingerprints=prints)
+    known = record(phases=before, eager=True, launched_programs=programs)
+    difference = Difference(now, known.baseline)
+    assert difference.why_not_identical == ""
+    found = {one.name: one for one in compare_phases(difference, known) if one.status is Status.REGRESSED}
+    assert set(found) == judged
+    now = replace(now, phases=replace(now.phases, first_call_ns=4_800_000_000))
+    found = {
+        one.name for one in compare_phases(Difference(now, known.baseline), known) if one.status is Status.REGRESSED
+    }
+    assert found == judged - {"first_call_ns"}
 
 
 @pytest.mark.parametrize("name", ["jax", "jaxlib", "python"])

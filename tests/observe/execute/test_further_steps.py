@@ -280,3 +280,73 @@ def test_the_line_of_plain_python_says_where_its_steps_end():
     clocks = Clocks(wall=Clock(MS))
     found = observe(lambda: computation, store=None, sampling=False, clocks=clocks).measurement.unseen
     assert found.startswith("step 5: RuntimeError: no more data")
+
+
+# What steps leave behind, and what comes later
+
+
+@pytest.mark.parametrize("every", [4, 9, MAX_STEPS, MAX_STEPS + 1])
+def test_what_a_later_step_compiles_is_kept_with_its_step(every):
+    """By its line; what comes after the last step is not known."""
+    evaluate = jax.jit(lambda x: x - 1)
+    steps = itertools.count(1)
+
+    def step(x):
+        if next(steps) % every == 0:
+            evaluate(x)
+        return _double(x)
+
+    _, found = on_host(step, (X,))
+    assert found.steps == MAX_STEPS
+    assert list(found.later.values()) == ([every] if every <= MAX_STEPS else [])
+    assert all("<lambda> at tests/observe/execute/test_further_steps.py:" in name for name in found.later)
+    assert found.retraces == ()
+
+
+LOSSES, ONCE = [], []
+
+
+def test_arrays_that_each_step_leaves_behind_are_counted_and_their_holder_is_named():
+    """Whether they are results, or made on the way."""
+    LOSSES.clear()
+
+    def step(x):
+        LOSSES.extend([_double(x), x + 1])
+        return LOSSES[-1]
+
+    stepped, _ = on_host(step, (X,), Carry((0,), required=True))
+    name = f"{__name__}.LOSSES"
+    assert (stepped.kept.count, stepped.kept.described) == (2, f"2 × float32[4], held by {name}")
+    LOSSES.clear()
+
+
+def of_a_cycle(x):
+    """An array in a reference cycle: the collector frees it."""
+    ring = [_double(x)]
+    ring.append(ring)
+    return _double(x)
+
+
+def of_the_first_steps(x):
+    """A cache that is full after two steps."""
+    if len(ONCE) < 2:
+        ONCE.append(_double(x))
+    return _double(x)
+
+
+@pytest.mark.parametrize(
+    "next_args", [None, Carry((0,), required=True), lambda _, args: (args[0] + 0,)], ids=["again", "carried", "made"]
+)
+@pytest.mark.parametrize("step", [_double, of_a_cycle, of_the_first_steps], ids=["handed on", "a cycle", "kept once"])
+def test_what_is_handed_on_collected_or_kept_once_is_not_left_behind(step, next_args):
+    """However the arguments of the next step come about."""
+    ONCE.clear()
+    stepped, _ = on_host(lambda x: step(x), (X,), next_args)
+    assert (stepped.kept.count, stepped.kept.described) == (0, "")
+
+
+def test_a_jitted_subject_is_not_looked_at():
+    """Nothing of its Python runs."""
+    case = Computation(subject=jax.jit(lambda x: x * 2), args=(X,))
+    measured = observe(lambda: case, store=None, sampling=False).measurement
+    assert (measured.facts.kept_arrays, measured.later, measured.steps) == (None, {}, 0)

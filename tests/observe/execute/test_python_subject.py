@@ -83,6 +83,7 @@ def test_facts_of_a_loop_body():
     assert now.launched == {"step": 1, "multiply": 1}
     known = {
         "jitted": 0,
+        "kept_arrays": 0,
         "traces": 1,
         "lowerings": 1,
         "compiles": 1,

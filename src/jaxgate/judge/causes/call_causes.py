@@ -12,9 +12,11 @@ from collections.abc import Set as AbstractSet
 from jaxgate.judge.causes.growth import at, grown, more_of
 from jaxgate.judge.policy import BY_NAME
 from jaxgate.model.baseline import Baseline
+from jaxgate.model.decision import Status
 from jaxgate.model.measurement import ELSEWHERE, MAX_NAMED, Argument, Measurement, changed_programs
-from jaxgate.model.numbers import ARRIVAL_FACTS
-from jaxgate.model.verdict import Cause
+from jaxgate.model.numbers import ARRIVAL_FACTS, LATER_PROGRAMS
+from jaxgate.model.verdict import Cause, Finding
+from jaxgate.model.words import shortlist
 
 
 def describe_arrivals(now: Measurement, baseline: Baseline) -> str:
@@ -129,3 +131,55 @@ def calls_more_python(now: Measurement, baseline: Baseline | None) -> Iterator[C
 def explained(baseline: Baseline | None, counted: AbstractSet[str], moves: AbstractSet[str]) -> frozenset[str]:
     """What a count explains: its own facts, and what follows where it is known to have grown."""
     return frozenset(counted if baseline is None else counted | moves)
+
+
+def compare_later(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
+    """Red where a later step of plain Python compiles what the baseline's steps, which went as far, did not."""
+    if found := _later(now, baseline):
+        yield Finding(
+            kind="fact",
+            name=LATER_PROGRAMS,
+            status=Status.REGRESSED,
+            now=len(found),
+            against=0,
+            allowed=0,
+            detail="programs that a later step starts, of which the first three show nothing",
+        )
+
+
+def _later(now: Measurement, baseline: Baseline) -> dict[str, int]:
+    known = {_without_line(name) for name in baseline.later}
+    return {
+        name: step for name, step in now.later.items() if step <= baseline.steps and _without_line(name) not in known
+    }
+
+
+def _without_line(name: str) -> str:
+    return name.partition(" at ")[0]
+
+
+def starts_later(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """A program that comes at every so many steps."""
+    found = {} if baseline is None else _later(now, baseline)
+    if found:
+        named = shortlist([f"{name} in step {step}" for name, step in found.items()], MAX_NAMED)
+        yield Cause(text=f"a later step starts a program: {named}", explains=frozenset({LATER_PROGRAMS}))
+
+
+def keeps_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Arrays that each step leaves behind."""
+    before = None if baseline is None else baseline.facts.kept_arrays
+    if now.culprits.kept and (now.facts.kept_arrays or 0) > (before or 0):
+        yield Cause(text=f"each step leaves arrays behind: {now.culprits.kept}", explains=frozenset({"kept_arrays"}))
+
+
+def waits_between(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Plain Python around the same programs takes longer, though it calls no more of Python."""
+    if (
+        baseline is not None
+        and now.eager
+        and now.launched_programs
+        and now.fingerprints.program == baseline.fingerprints.program
+    ):
+        text = "Python around the same programs takes longer and calls no more functions: it waits, or C code in it does more"
+        yield Cause(text=text, explains=frozenset({"host_ns", "dispatch_ns", "first_call_ns"}), sure=False)

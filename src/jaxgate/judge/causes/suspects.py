@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from jaxgate.judge.causes.call_causes import AROUND, arrives, calls_more_python, donates_less, explained, launches
+from jaxgate.judge.causes.call_causes import (
+    AROUND,
+    arrives,
+    calls_more_python,
+    donates_less,
+    explained,
+    keeps_arrays,
+    launches,
+    starts_later,
+    waits_between,
+)
 from jaxgate.judge.causes.control_flow import (
     done_at_once,
     one_by_one,
@@ -258,6 +268,9 @@ _FINDERS: tuple[Finder, ...] = (
     multiplies_wider,
     _returns_more,
     calls_more_python,
+    starts_later,
+    keeps_arrays,
+    waits_between,
     _same_program,
     _takes_most,
     _operates,

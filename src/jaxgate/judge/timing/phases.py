@@ -20,6 +20,10 @@ from jaxgate.model.verdict import Finding
 
 STILL_OPEN = frozenset({"trace_ns", "trace_wait_ns", "dispatch_ns"})
 """What an identical program in the same environment leaves open: how Python gets there."""
+AROUND_PROGRAMS = frozenset({"host_ns", "first_call_ns"})
+"""What identical programs leave open besides, where the plain Python around them is not the same."""
+IMPORTS_NS = 3_000_000_000
+"""What the first call of plain Python may take besides: it imports what no test before it has imported."""
 
 
 def compare_phases(difference: Difference, record: StoredBaseline) -> Iterator[Finding]:
@@ -29,9 +33,10 @@ def compare_phases(difference: Difference, record: StoredBaseline) -> Iterator[F
         return  # of several processes none can be started again to confirm it
     identical = not difference.why_not_identical
     slowness = slower_machine(now.phases, baseline.phases)
+    left_open = STILL_OPEN | (AROUND_PROGRAMS if now.eager and difference.source is not True else frozenset())
     for policy in STORED_PHASE_POLICIES:
         today, before = getattr(now.phases, policy.name), getattr(baseline.phases, policy.name)
-        if today is None or before is None or (identical and policy.name not in STILL_OPEN):
+        if today is None or before is None or (identical and policy.name not in left_open):
             continue  # it came out of a cache, the backend does not report it, or nothing can have changed it
         if policy.other_within(now.environment, baseline.environment):
             continue
@@ -47,6 +52,8 @@ def compare_phases(difference: Difference, record: StoredBaseline) -> Iterator[F
 def _worst_allowed(policy: FactPolicy, before: Phases) -> float:
     """The limit of a phase. That of ``trace_wait_ns`` grows with ``trace_ns``: on a busy machine a longer trace waits longer."""
     allowed = policy.worst_allowed(getattr(before, policy.name))
+    if policy.name == "first_call_ns" and before.lower_ns is None:  # of plain Python
+        return allowed + IMPORTS_NS
     return allowed + policy.relative * (before.trace_ns or 0) if policy.name == "trace_wait_ns" else allowed
 
 

@@ -5,7 +5,7 @@ Steps that go on from the first ones, as many as half a second holds: what comes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,9 @@ from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.arguments.signature import ArgumentKey, argument_keys
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.correctness import refuse_nan
+from jaxgate.observe.execute.kept_arrays import KeptArrays
 from jaxgate.observe.execute.subjects import Subject
+from jaxgate.observe.source_lines import at
 from jaxgate.observe.trace.clocks import Clock, OwnTime, uncollected
 from jaxgate.observe.trace.compile_events import record
 from jaxgate.observe.trace.retraces import Blame, Culprit, retrace_lines
@@ -40,6 +42,9 @@ class Further:
     cache_hits: int = 0
     retraces: tuple[str, ...] = ()
     unseen: str = ""
+    # what plain Python compiled for the first time in one of them: a function with its line, to the step
+    later: Mapping[str, int] = field(default_factory=dict)
+    steps: int = STEPS  # the last one that was taken
 
 
 @dataclass(slots=True)
@@ -64,6 +69,7 @@ class Stepped:
     blame: Blame = field(default_factory=lambda: Blame(complete=True))
     # functions that were traced or compiled in a step, each with its line
     missed: set[tuple[str, str]] = field(default_factory=set)
+    kept: KeptArrays = field(default_factory=KeptArrays)  # arrays that each step of plain Python leaves behind
     further: Further = Further()  # what steps that went on from the last one showed
 
 
@@ -94,6 +100,8 @@ def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock, ow
             stepped.call_ns = clock() - begin
             first_ns = stepped.call_ns if own is None or step > 1 else own.read()
         stepped.step_ns = begin - last
+        if not subject.name and step > 1:
+            stepped.kept.look((output, call))
         culprits = stepped.blame.culprits(events)
         stepped.missed |= {culprit.key for culprit in culprits}
         if step == 1:
@@ -164,7 +172,7 @@ def take_further_steps(
         args, name, unseen = undeclared_state(output, call[0], subject.names)
         if args is not None:
             return _threaded(subject, stepped, name, (args, call[1]), call)
-    spent_ns = 0
+    spent_ns, last, later = 0, STEPS, dict[str, int]()
     before = argument_keys(*call, subject.names, subject.static)
     for step in range(STEPS + 1, MAX_STEPS + 1):
         if spent_ns + stepped.step_ns > MORE_NS:
@@ -179,15 +187,19 @@ def take_further_steps(
             with record(explain=True, others=not subject.name) as events, guarded(f"step {step}"):
                 output = subject.call(call)
         except InvalidCaseError as error:  # who made it may have had no more than so many in mind
-            return Further(unseen=f"{error}: no more steps are counted")
+            return Further(unseen=f"{error}: no more steps are counted", later=later, steps=last)
+        last = step
         culprits = stepped.blame.culprits(events)
         again = [culprit for culprit in culprits if culprit.key in stepped.missed or culprit.function == subject.name]
         if again:
             return _found(subject, f"step {step}", again, before, seen)
         stepped.missed |= {culprit.key for culprit in culprits}
+        later |= {f"{culprit.shown}{at(culprit.where)}": step for culprit in culprits if culprit.compiles}
         spent_ns += 0 if culprits else clock() - begin
         before = seen
-    return Further(unseen=unseen)
+    if not subject.name and last > STEPS:
+        stepped.kept.look((output, call), steps=last - STEPS)
+    return Further(unseen=unseen, later=later, steps=last)
 
 
 def _threaded(subject: Subject, stepped: Stepped, name: str, threaded: Call, call: Call) -> Further:
