@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from support.factories import baseline, launched_program, measurement
 
-from jaxgate.judge.launched_programs import compare_programs
+from jaxgate.judge.difference import Difference
+from jaxgate.judge.facts import compare_facts
+from jaxgate.judge.launched_programs import compare_programs, handed_on_bytes
 from jaxgate.model.decision import Status
 from jaxgate.model.measurement import changed_programs
 
@@ -45,6 +49,38 @@ def found(now, before, red=()):
     return list(
         compare_programs(measurement(launched_programs=(now,)), baseline(launched_programs=(before,)), frozenset(red))
     )
+
+
+UP, DOWN, WHOLE = (
+    launched_program(name=name, fingerprint=str(place) * 32, facts={"temp_bytes": temp, "output_bytes": 5_000})
+    for place, (name, temp) in enumerate((("up", 0), ("down", 0), ("whole", 10_000)))
+)
+
+
+def test_programs_that_were_joined_are_held_against_all_of_them():
+    """What one handed to the other is a temporary now; of one part alone the whole is no counterpart."""
+    assert (
+        list(compare_programs(measurement(launched_programs=(WHOLE,)), baseline(launched_programs=(UP, DOWN)), ()))
+        == []
+    )
+    assert found(WHOLE, UP) != []  # a function that was renamed, and needs more
+    for now, before, handed in (
+        ((WHOLE,), (UP, DOWN), 10_000),
+        ((WHOLE,), (UP,), 0),
+        ((UP, DOWN), (WHOLE,), 0),
+        ((UP,), (UP, DOWN), 5_000),
+    ):
+        assert handed_on_bytes(measurement(launched_programs=now), baseline(launched_programs=before)) == handed
+    facts = {"temp_bytes": 14_096}
+    joined = Difference(
+        measurement(facts=facts, launched_programs=(WHOLE,)),
+        baseline(facts={"temp_bytes": 0}, launched_programs=(UP, DOWN)),
+    )
+    assert [one.status for one in compare_facts(joined) if one.name == "temp_bytes"] == [Status.SAME]
+    more = replace(joined.now, facts=replace(joined.now.facts, temp_bytes=14_097))
+    assert [one.status for one in compare_facts(Difference(more, joined.baseline)) if one.name == "temp_bytes"] == [
+        Status.REGRESSED
+    ]
 
 
 def test_one_program_of_many_that_needs_more_is_red():

@@ -48,6 +48,7 @@ CONTENT = {
         "lowerings": 1,
         "matmul_flops": 1000000,
         "output_bytes": 16388,
+        "remade_jits": 0,
         "python_calls": 40,
         "sampled_compiles": 0,
         "sampled_traces": 0,
@@ -144,6 +145,7 @@ LATER = {
             "kept_arrays",
             "loop_turns",
             "python_calls",
+            "remade_jits",
             "transcendentals",
         )
     },

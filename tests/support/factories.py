@@ -41,6 +41,7 @@ FACTS = Facts(
     sampled_traces=0,
     sampled_compiles=0,
     jitted=1,
+    remade_jits=0,
     loop_turns=0,
     kept_arrays=0,
     donated_bytes=16384,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from jaxgate.judge.difference import Difference
+from jaxgate.judge.launched_programs import handed_on_bytes
 from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.decision import Status
@@ -75,6 +76,8 @@ def compare_facts(
         its_own = policy if tolerance is None else _of_its_own(policy, tolerance)
         if policy.name == "loop_turns" and tolerance is None and not difference.inputs:
             its_own = replace(policy, relative=_OTHER_VALUES)
+        if policy.name == "temp_bytes" and tolerance is None:
+            its_own = replace(policy, absolute=policy.absolute + handed_on_bytes(now, baseline))
         finding = _judged(its_own, today, before, "" if tolerance is None else tolerance.why)
         if policy.name in exact and finding.status is Status.IMPROVED and policy.is_better(today, before):
             # What is worse is red as it is; a tolerance of the workload's own may be finer than what may move.

@@ -14,16 +14,27 @@ from jaxgate.model.verdict import Finding
 def compare_programs(now: Measurement, baseline: Baseline, red: Collection[str]) -> Iterator[Finding]:
     """Find the changed programs that need more than before.
 
-    A program that has no counterpart is in the sums, and in the number of launches.
+    A program that has no counterpart is in the sums, and in the number of launches. Where programs were joined or parted, one of
+    another name is none.
 
     Args:
         now: Today's measurement.
         baseline: What it is held against.
         red: Facts whose sums are worse already, which one finding says.
     """
+    regrouped = len(now.launched_programs) != len(baseline.launched_programs)
     for ours, theirs in changed_programs(now.launched_programs, baseline.launched_programs):
-        if ours is not None and theirs is not None:
+        if ours is not None and theirs is not None and (ours.name == theirs.name or not regrouped):
             yield from _compared(ours, theirs, red)
+
+
+def handed_on_bytes(now: Measurement, baseline: Baseline) -> int:
+    """What programs that are gone gave to others of their call, at most: within one program it is a temporary."""
+    names = {one.name for one in now.launched_programs}
+    if len(now.launched_programs) >= len(baseline.launched_programs):
+        return 0
+    gone = [one for one in baseline.launched_programs if one.name not in names]
+    return sum(one.facts.get("output_bytes", 0) * one.count for one in gone)
 
 
 def _compared(now: LaunchedProgram, before: LaunchedProgram, red: Collection[str]) -> Iterator[Finding]:

@@ -29,6 +29,11 @@ POLICIES: tuple[FactPolicy, ...] = (
     _rule(
         name="jitted", better="higher", why="the gate jits a plain function, its callers run it operation by operation"
     ),
+    _rule(
+        name="remade_jits",
+        where="plain functions that the gate jits",
+        why="whoever calls the function traces them each time",
+    ),
     _rule(name="launches", where=_HOST, why="each costs tens of µs of Python and of the runtime"),
     _rule(name="host_transfers", where=_HOST, why="what each call sends to the device again, or stops to read back"),
     _rule(

@@ -21,6 +21,7 @@ LATER_KEYS = frozenset(
         "facts.kept_arrays",
         "facts.loop_turns",
         "facts.python_calls",
+        "facts.remade_jits",
         "facts.transcendentals",
         "fingerprints.devices",
         "fingerprints.executable",

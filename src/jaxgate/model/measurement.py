@@ -247,6 +247,7 @@ class Culprits:
     # what plain Python puts on devices or reads back: what it is for, to the source lines
     transfer_lines: Mapping[str, str] = field(default_factory=dict)
     reads: tuple[str, ...] = ()  # how and where plain Python reads the memory of arrays, and how often
+    remade: tuple[str, ...] = ()  # the functions that a plain one jits anew at each call
     kept: str = ""  # the arrays that each of its steps leaves behind
     allocations: tuple[str, ...] = ()  # the largest buffers of the program; read only when memory is red
     # operation, product, collective, cast, launched program or called function, as named in the histograms, to the

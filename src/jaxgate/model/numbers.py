@@ -36,6 +36,8 @@ class Facts:
     sampled_compiles: int | None = None
     # Who jits the function: 1 where its own code does, 0 where the gate does, or where plain Python is called as it is.
     jitted: int | None = None
+    # Functions that a plain one jits anew at each call of its own, so that it traces them each time.
+    remade_jits: int | None = None
     # What the program asks for, before any backend has seen it.
     donated_bytes: int | None = None
     constant_bytes: int | None = None

@@ -342,6 +342,7 @@ def _facts(compiled: CompiledSubject, largest_batch: int | None) -> Facts:
     return replace(
         compiled.program.facts,
         jitted=int(compiled.lowered.jitted),
+        remade_jits=len(compiled.lowered.remade),
         collectives=compiled.communication.count,
         collective_bytes=compiled.communication.nbytes,
         largest_batch=largest_batch,
@@ -352,6 +353,7 @@ def _culprits(compiled: CompiledSubject, *functions: object) -> Culprits:
     structure, work = compiled.program.structure, compiled.program.work
     return Culprits(
         constants=describe_constants(structure.constants, *functions),
+        remade=compiled.lowered.remade,
         callbacks=work.callback_lines,
         lines={**structure.lines, **compiled.communication.lines, **work.lines},
     )

@@ -89,6 +89,13 @@ def _jitted_no_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cau
         yield Cause(text=text, explains=frozenset({"jitted"}))
 
 
+def _made_anew(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    before = None if baseline is None else baseline.facts.remade_jits
+    if (now.facts.remade_jits or 0) > (before or 0):
+        named = shortlist(now.culprits.remade, MAX_NAMED)
+        yield Cause(text=f"jitted anew at each call, and traced: {named}", explains=frozenset({"remade_jits"}))
+
+
 def _not_donated(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     explains = frozenset({"donated_bytes", "aliased_bytes"}) | MEMORY
     if baseline is not None:
@@ -242,6 +249,7 @@ def _operates(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
 _FINDERS: tuple[Finder, ...] = (
     _retraced,
     _jitted_no_more,
+    _made_anew,
     _not_donated,
     _donation_lost,
     _calls_python,

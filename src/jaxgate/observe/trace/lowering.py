@@ -27,9 +27,9 @@ from jaxgate.observe.arguments.static import dynamic_leaves
 from jaxgate.observe.compat import argument_leaf_names, compiler_options, source_of_jitted
 from jaxgate.observe.errors import NotOnTargetError, guarded
 from jaxgate.observe.jax_extend import jax_extend
-from jaxgate.observe.source_lines import is_project_file, short_path, without_folders
+from jaxgate.observe.source_lines import at, is_project_file, short_path, without_folders
 from jaxgate.observe.trace.clocks import Clock, asleep_ns, uncollected
-from jaxgate.observe.trace.compile_events import record
+from jaxgate.observe.trace.compile_events import Miss, listen_to_misses, record
 from jaxgate.observe.trace.fingerprint import program_fingerprint
 from jaxgate.observe.trace.jaxpr_cost import count_work
 
@@ -196,6 +196,22 @@ def find_enclosed(
     return Enclosed(names, whole=True, only=next(found, None) if as_it_is else None, donated=places)
 
 
+def find_remade(
+    function: Callable[..., Any], enclosed: Enclosed, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """The project's jitted functions that a plain one, traced once more, traces anew: ``jax.jit`` makes them at each call."""
+    heard: list[Miss] = []
+
+    def again(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    if enclosed.names:
+        with listen_to_misses(heard.append), guarded("tracing the subject once more"):
+            jax.make_jaxpr(again)(*args, **kwargs)
+    anew = (miss for miss in heard if miss.kind == "new" and miss.function in enclosed.names)
+    return tuple(dict.fromkeys(f"{miss.function}{at(miss.defined)}" for miss in anew))
+
+
 def _variables(equation: Any) -> set[Any]:
     return {variable for variable in equation.invars if not isinstance(variable, jax_extend().core.Literal)}
 
@@ -238,6 +254,7 @@ class Lowered:
     # what is called: the function itself, or a plain one that does nothing but hand on to it
     called: Callable[..., Any]
     jitted: bool  # whether the function came jitted: the gate jits what did not
+    remade: tuple[str, ...]  # jitted functions that a plain one makes anew at each call
     unseen: str  # what of a plain function that calls jitted ones is not seen; empty if nothing is
     call: Call  # the arguments that it was lowered for
     platform: str | None  # what it was lowered for; `None` for that of its arguments
@@ -321,6 +338,7 @@ def lower(
     return Lowered(
         function=jitted,
         called=function if enclosed.only else jitted,
+        remade=find_remade(function, enclosed, args, kwargs) if role == "subject" and is_plain(function) else (),
         unseen=enclosed.unseen,
         jitted=is_jitted(function) or enclosed.whole,
         call=(tuple(args), dict(kwargs)),
