@@ -1,8 +1,9 @@
-"""Attacks 7, 8, 11 and 15 to 18: loops of plain Python, static arguments, shared helpers, state, threads and waiting."""
+"""Attacks 7, 8, 11, 15 to 18 and 22 to 24: loops of plain Python, static arguments, shared helpers, state, threads and waiting."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from attack import FACTS, Attack, Change, Seen, one_file, passes, told
 from gated_sources import LOADED
@@ -10,7 +11,6 @@ from scratch_project import Workshop
 
 PLAIN_PYTHON = ("SAME", "UNDECIDED")
 """What unchanged plain Python is: undecided until the programs that it launches were recorded."""
-# ``host=True`` is what the jaxgate that was attacked first calls ``eager=True``; both take it.
 TRAIN = """
 import jax, jax.numpy as jnp
 
@@ -24,7 +24,7 @@ def train(w, x):
     return x
 
 def test_case(gate):
-    gate(train, jnp.eye(256), jnp.ones((256, 256)), host=True)
+    gate(train, jnp.eye(256), jnp.ones((256, 256)), eager=True)
 """
 STATE = """
 import jax, jax.numpy as jnp
@@ -42,7 +42,7 @@ def train(state, x):
     return state
 
 def test_case(gate):
-    gate(train, {"w": jnp.eye(64), "i": 0}, jnp.ones((64, 64)), host=True, carry="state")
+    gate(train, {"w": jnp.eye(64), "i": 0}, jnp.ones((64, 64)), eager=True, carry="state")
 """
 STATIC = "import functools, jax, jax.numpy as jnp\n"
 FUNCTION = """
@@ -132,6 +132,47 @@ def step(x):
 def test_case(gate):
     gate(step, jnp.ones((64, 64)))
 """
+SOLVER = """
+import jax, jax.numpy as jnp
+
+@jax.jit
+def solve(x, close):
+    def far(state):
+        return state[1] > close
+    def turn(state):
+        better = jnp.cos(state[0])
+        return better, jnp.max(jnp.abs(better - state[0]))
+    return jax.lax.while_loop(far, turn, (x, jnp.float32(1)))[0]
+
+def test_case(gate):
+    gate(solve, jnp.ones(8), jnp.float32(1e-1))
+"""
+TREE = """
+import time
+import jax, jax.numpy as jnp
+
+EVERY, WAIT = 1, 0.0
+
+@jax.tree_util.register_pytree_node_class
+class State:
+    calls = 0
+    def __init__(self, x):
+        self.x = x
+    def tree_flatten(self):
+        State.calls += 1
+        time.sleep(WAIT if State.calls % EVERY == 0 else 0)
+        return (self.x,), None
+    @classmethod
+    def tree_unflatten(cls, _, leaves):
+        return cls(*leaves)
+
+@jax.jit
+def step(state):
+    return jnp.tanh(state.x @ state.x)
+
+def test_case(gate):
+    gate(step, State(jnp.ones((900, 900))))
+"""
 LOADER = """
 def load():
     pass
@@ -198,6 +239,65 @@ ATTACKS = (
     ),
     Attack("7c", "a compile in every fourth step", one_file(STATE, ("EVERY = 0", "EVERY = 4"), unchanged=PLAIN_PYTHON)),
     Attack("7d", "a compile in every eighth step", one_file(STATE, ("EVERY = 0", "EVERY = 8"), unchanged=PLAIN_PYTHON)),
+    Attack(
+        "22a",
+        "a tolerance that is an argument: a loop takes more turns",
+        one_file(SOLVER, ("jnp.float32(1e-1)", "jnp.float32(1e-6)")),
+    ),
+    Attack(
+        "22b",
+        "a tolerance that is compiled in",
+        one_file(SOLVER, ("state[1] > close", "state[1] > close * 1e-3")),
+    ),
+    Attack(
+        "23a",
+        "a list that keeps the result of every step",
+        one_file(
+            TRAIN, ("    return x\n", "    KEPT.append(x)\n    return x\n"), ("def train", "KEPT = []\n\ndef train")
+        ),
+    ),
+    Attack(
+        "23b",
+        "an evaluation at every fifth step",
+        one_file(
+            STATE,
+            ("EVERY = 0", "EVERY = 5"),
+            ('state["w"] = jax.jit(lambda w: w * 1.0)(state["w"])', 'evaluate(state["w"]).block_until_ready()'),
+            (
+                "@jax.jit\ndef inner",
+                "@jax.jit\ndef evaluate(w):\n    return jnp.linalg.norm(w @ w @ w)\n\n@jax.jit\ndef inner",
+            ),
+        ),
+    ),
+    Attack(
+        "23c",
+        "plain Python that waits between its programs",
+        one_file(
+            TRAIN,
+            ("        x = inner(w, x)\n", "        x = inner(w, x)\n        __import__('time').sleep(0.01)\n"),
+            then=(),
+        ),
+    ),
+    Attack(
+        "23d",
+        "a first call that waits",
+        one_file(
+            TRAIN,
+            ("def train", "@__import__('functools').cache\ndef load():\n    __import__('time').sleep(6)\n\ndef train"),
+            ("    for _ in range(3)", "    load()\n    for _ in range(3)"),
+            then=(),
+        ),
+    ),
+    Attack(
+        "24a",
+        "every third call waits",
+        replace(one_file(TREE, ("EVERY, WAIT = 1, 0.0", "EVERY, WAIT = 3, 0.5"), then=()), held=("SLOWER",)),
+    ),
+    Attack(
+        "24b",
+        "a jit that is made anew at each call",
+        one_file(STEP, ("    return jnp.tanh(x) * 2", "    return jax.jit(lambda x: jnp.tanh(x) * 2)(x)")),
+    ),
     Attack("8a", "unchanged: a function as a static argument", _unchanged(FUNCTION.replace("{act}", "relu"))),
     Attack("8b", "unchanged: an object as a static argument", _unchanged(OBJECT)),
     Attack("8c", "unchanged: a method whose self is static", _unchanged(METHOD)),

@@ -176,7 +176,7 @@ def _run(computation: Computation, compiled: CompiledSubject, tools: Tools) -> _
         called=called,
         launch_ns=launch_ns,
         dispatch_ns=dispatch_time(subject, compiled.program, call_ns=stepped.call_ns, clock=wall) if timed else None,
-        turns=count_turns(compiled, tools.store),
+        turns=count_turns(compiled, tools),
     )
 
 

@@ -412,6 +412,34 @@ def test_less_recomputation_is_named_where_memory_grew():
     assert causes("matmul_flops", known, **changes) == []
 
 
+def test_a_barrier_where_nothing_is_computed_twice_is_no_recomputation():
+    """A loop that only moves what it carries."""
+    moved = {"stablehlo.while 8x64xf32": 1, "stablehlo.dynamic_slice 8x64xf32": 2}
+    known = baseline(
+        operations={**moved, "stablehlo.optimization_barrier 8x64xf32": 1}, matmuls={}, facts={"matmul_flops": 0}
+    )
+    text = "what a loop carries may be copied, as nothing holds it back: optimization_barrier 1 → 0"
+    assert causes("temp_bytes", known, operations=moved, matmuls={}, facts={"matmul_flops": 0})[0] == text
+
+
+STORE = "stablehlo.dynamic_update_slice 32x64x64xf32"
+
+
+@pytest.mark.parametrize(
+    ("now", "found"),
+    [
+        ({**LOOP, STORE: 1}, True),
+        ({**LOOP, STORE: 1, "stablehlo.broadcast_in_dim 32x64x64xf32": 1}, True),
+        ({**LOOP, STORE: 1, "stablehlo.dot_general 64x64x64xf32": 1}, False),  # something larger is new
+        ({**LOOP, "stablehlo.dynamic_update_slice 8x64xf32": 1}, False),  # no more than what it is given
+    ],
+)
+def test_an_array_that_a_loop_keeps_of_each_of_its_steps_is_named(now, found):
+    """What a backward pass of one's own keeps, for example."""
+    first = causes("temp_bytes", baseline(operations=LOOP), operations=now)[0]
+    assert (first == f"a loop keeps an array of each of its steps: {STORE} 0 → 1") is found
+
+
 def test_a_recomputation_that_is_not_held_back_is_named():
     """The same products and fewer barriers; with fewer products remat itself is lost, which is said instead."""
     known = baseline(operations={"stablehlo.optimization_barrier 8x64xf32": 2, ADD: 3})

@@ -12,6 +12,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxgate.observe.execute.loop_turns import count_turns
+from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.clocks import CLOCKS
 from jaxgate.observe.trace.lowering import lower
 from jaxgate.observe.trace.stages import compile_program
@@ -62,7 +63,7 @@ def turns_of(function, *args, store=None):
     compiled = SimpleNamespace(
         program=program, lowered=lowered, call=(args, {}), processes=1, inputs=str(args), surroundings=""
     )
-    return count_turns(compiled, Store() if store is None else store)
+    return count_turns(compiled, Tools(store=Store() if store is None else store))
 
 
 COUNTED = {

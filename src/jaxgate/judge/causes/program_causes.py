@@ -171,8 +171,27 @@ def held_back_no_more(now: Measurement, baseline: Baseline | None) -> Iterator[C
         return
     before, after = (count_of(side.operations, _BARRIER) for side in (baseline, now))
     if before > after:
-        text = f"a recomputation is not held back until it is needed: optimization_barrier {before} → {after}"
+        recomputes = baseline.facts.matmul_flops or any(count_of(baseline.operations, name) for name in _DEAR)
+        what = (
+            "a recomputation is not held back until it is needed"
+            if recomputes
+            else "what a loop carries may be copied, as nothing holds it back"
+        )
+        text = f"{what}: optimization_barrier {before} → {after}"
         yield Cause(text=text, explains=BUFFERS | {"largest_batch"}, root=True)
+
+
+def stores_each_step(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """A loop that writes an array for each of its steps, larger than all that it is given: what the way back needs is kept."""
+    if baseline is None:
+        return
+    new = more_of(now.operations, baseline.operations)
+    given = max((elements(leaf.aval) for leaf in (*now.signature, *baseline.results)), default=0)
+    stored = [label for label in new if label.startswith(f"{_STORE} ") and label not in baseline.operations]
+    label = max(stored, key=lambda label: (elements(label), label), default="")
+    if elements(label) > given and label and all(elements(label) >= elements(other) for other in new):
+        named = counted(label, now.operations, baseline.operations, now.culprits.lines)
+        yield Cause(text=f"a loop keeps an array of each of its steps: {named}", explains=RUN, root=True)
 
 
 def _carries_more(now: Measurement, baseline: Baseline) -> bool:

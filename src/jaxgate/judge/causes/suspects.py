@@ -30,6 +30,7 @@ from jaxgate.judge.causes.program_causes import (
     keeps_more,
     multiplies_wider,
     repeats_arrays,
+    stores_each_step,
     takes_larger_arrays,
 )
 from jaxgate.judge.difference import Difference
@@ -267,6 +268,7 @@ _FINDERS: tuple[Finder, ...] = (
     exchanges_routines,
     keeps_more,
     held_back_no_more,
+    stores_each_step,
     takes_larger_arrays,
     repeats_arrays,
     done_at_once,

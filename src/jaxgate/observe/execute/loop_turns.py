@@ -23,7 +23,7 @@ from jaxgate.observe.arguments.static import given_leaves
 from jaxgate.observe.jax_extend import jax_extend
 from jaxgate.observe.machine.environment import fingerprint
 from jaxgate.observe.observation import CompiledSubject
-from jaxgate.observe.tools import ReferenceStore
+from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.jaxpr_cost import line_of
 from jaxgate.observe.trace.stablehlo import undecided
 
@@ -67,12 +67,12 @@ class Turns:
         return {"loop_turns": self.why_not} if self.why_not else {}
 
 
-def count_turns(compiled: CompiledSubject, store: ReferenceStore) -> Turns:
+def count_turns(compiled: CompiledSubject, tools: Tools) -> Turns:
     """Count what one call of a program does for its arguments, of which nothing is donated for it.
 
     Args:
         compiled: The program, with its arguments on the device.
-        store: Remembers what was counted for a program and its arguments.
+        tools: Remember what was counted for a program and its arguments, and say what is being done.
     """
     program, lowered = compiled.program, compiled.lowered
     loops, branches = undecided(lowered.stage.compiler_ir("stablehlo"))
@@ -92,9 +92,10 @@ def count_turns(compiled: CompiledSubject, store: ReferenceStore) -> Turns:
     named = _names(found)
     lines = {name: line for one, names in zip(found, named, strict=True) for name in names if (line := line_of(one))}
     key = fingerprint("turns", lowered.fingerprint, compiled.inputs, compiled.surroundings)
-    known = store.load(key)
+    known = tools.store.load(key)
     if known is not None:
         return Turns(counts=known[0], lines=lines)
+    tools.progress("counting turns of loops")
     starts = accumulate(map(len, named), initial=0)
     places = dict(zip(map(id, found), starts, strict=False))
 
@@ -107,7 +108,7 @@ def count_turns(compiled: CompiledSubject, store: ReferenceStore) -> Turns:
     except Exception as error:  # noqa: BLE001 - whatever a copy that nobody wrote runs into, the program itself has run
         return Turns(why_not=f"the copy that counts them fails: {str(error).partition(chr(10))[0][:200]}")
     counts = dict(zip(chain(*named), map(int, counted), strict=True))
-    store.save(key, counts, [])
+    tools.store.save(key, counts, [])
     return Turns(counts=counts, lines=lines)
 
 
