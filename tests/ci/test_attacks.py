@@ -131,4 +131,4 @@ def test_every_attack_has_a_number_of_its_own(command):
     numbers = [attack.number for attack in attacks]
     assert len(set(numbers)) == len(numbers)
     known = {int("".join(filter(str.isdigit, number))) for number in numbers}
-    assert known == {*range(1, 22)} - {12}
+    assert known == {*range(1, 25)} - {12}

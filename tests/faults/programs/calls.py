@@ -230,6 +230,22 @@ HOST = (
         at=("losses.append(loss + 0.0",),
     ),
     host(
+        "the losses of all steps are kept",
+        "host_loop",
+        ("def train(params", "LOSSES = []\n\n\ndef train(params"),
+        ("    return params, losses[-1]", "    LOSSES.extend(losses)\n    return params, losses[-1]"),
+        moves={"kept_arrays"},
+        culprit=r"^each step leaves arrays behind: 4 × float32\[\], held by \S*LOSSES",
+    ),
+    host(
+        "a plain function jits another one anew",
+        "inference",
+        ("subject=jax.jit(classify)", "subject=classify"),
+        ("scores = scores_of(params, x)", "scores = jax.jit(lambda p, v: scores_of(p, v))(params, x)"),
+        moves={"remade_jits"},
+        culprit=r"no longer jitted by its own code|jitted anew at each call",
+    ),
+    host(
         "names are sorted in Python in every step",
         "host_loop",
         (

@@ -343,6 +343,8 @@ def test_a_loop_that_takes_more_turns_is_named_with_what_it_was_given():
     found = causes("loop_turns", known, turns=after, facts={"loop_turns": 418}, signature=tuple(now), culprits=lines)
     text = "a loop takes more turns, given rtol 0.001 → 1e-06, other values of start: while float32[3] 41 → 328 at solve.py:9"
     assert found == [text]
+    others = {"while float32[8,3]": 328, "while float32[8,7]": 90}  # another way of doing it
+    assert causes("loop_turns", known, turns=others, facts={"loop_turns": 418}, signature=tuple(now)) == []
     fewer = {"while float32[3]": 50, "while float32[7]": 9}
     assert causes("loop_turns", known, turns=fewer, facts={"loop_turns": 59}, signature=tuple(now)) == []
 

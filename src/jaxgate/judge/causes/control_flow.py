@@ -115,12 +115,11 @@ def one_by_one(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
 
 
 def takes_more_turns(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Loops whose length the arguments decide turn more often; the arguments that have other values are named."""
+    """Loops that were there turn more often, as the arguments decide; those that have other values are named."""
     if baseline is None or None in (now.facts.loop_turns, baseline.facts.loop_turns):
         return
-    before, after = (
-        {name: count for name, count in side.turns.items() if name.startswith("while")} for side in (baseline, now)
-    )
+    loops = {name for name in now.turns if name.startswith("while") and name in baseline.turns}
+    before, after = ({name: side.turns[name] for name in loops} for side in (baseline, now))
     text = grown(after, before, now.culprits.lines)
     if text and (now.facts.loop_turns or 0) > (baseline.facts.loop_turns or 0):
         pairs = zip(now.signature, baseline.signature, strict=False)

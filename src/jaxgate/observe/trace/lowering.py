@@ -153,6 +153,7 @@ class Enclosed:
     whole: bool = False  # whether one of them takes all its arguments, gives all its results, and nothing else is done
     # that one itself, where it is found, takes the arguments as they are, and its results are given as they are
     only: Callable[..., Any] | None = None
+    sources: tuple[tuple[str, str, int], ...] = ()  # name, file and line of each of these
     donated: frozenset[int] = frozenset()  # places, among the leaves of the arguments, of those that it donates
 
     @property
@@ -177,15 +178,16 @@ def find_enclosed(
     Helpers of JAX and of other libraries are jitted too; nobody's loop is written around those.
     """
     body = traced.jaxpr.jaxpr
-    sources = [(equation, source) for equation in body.eqns if (source := source_of_jitted(equation)) is not None]
-    own = [(equation, source) for equation, source in sources if is_project_file(source[1])]
+    called = ((equation, source_of_jitted(equation)) for equation in body.eqns)
+    own = [(equation, source) for equation, source in called if source is not None and is_project_file(source[1])]
     names = tuple(dict.fromkeys(name for _, (name, _, _) in own))
+    sources = tuple(dict.fromkeys(source for _, source in own))
     if len(own) != 1 or len(body.eqns) != 1:
-        return Enclosed(names)
+        return Enclosed(names, sources=sources)
     ((equation, source),) = own
     constants = any(isinstance(result, jax_extend().core.Literal) for result in body.outvars)
     if constants or set(body.outvars) != set(equation.outvars) or not set(body.invars) <= _variables(equation):
-        return Enclosed(names)
+        return Enclosed(names, sources=sources)
     given = zip(equation.invars, equation.params["donated_invars"], strict=True)
     donated = {id(variable) for variable, is_donated in given if is_donated}
     places = frozenset(place for place, variable in enumerate(body.invars) if id(variable) in donated)
@@ -193,19 +195,23 @@ def find_enclosed(
     found = _taking(
         function, equation.params["jaxpr"], source, args, kwargs, results=jax.tree.structure(traced.out_info)
     )
-    return Enclosed(names, whole=True, only=next(found, None) if as_it_is else None, donated=places)
+    return Enclosed(names, whole=True, only=next(found, None) if as_it_is else None, sources=sources, donated=places)
 
 
 def find_remade(
     function: Callable[..., Any], enclosed: Enclosed, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """The project's jitted functions that a plain one, traced once more, traces anew: ``jax.jit`` makes them at each call."""
+    """The project's jitted functions that a plain one, traced once more, traces anew: ``jax.jit`` makes them at each call.
+
+    Where all that it calls are found by name they are made once, and nothing is traced.
+    """
     heard: list[Miss] = []
 
     def again(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
-    if enclosed.names:
+    known = {(code.co_name, code.co_filename, code.co_firstlineno) for _, code in jitted_functions(function)}
+    if not known.issuperset(enclosed.sources):
         with listen_to_misses(heard.append), guarded("tracing the subject once more"):
             jax.make_jaxpr(again)(*args, **kwargs)
     anew = (miss for miss in heard if miss.kind == "new" and miss.function in enclosed.names)
