@@ -176,7 +176,9 @@ def test_other_input_values_are_not_identical(project):
     project.edit("test_model.py", "7.0", "9.0")
     result = project.run()
     result.counts(passed=1, failed=1)
-    result.shows("loop_turns 3,000 against 3", "inputs changed", "to both programs, and stablehlo.while may depend on them")
+    result.shows(
+        "loop_turns 3,000 against 3", "inputs changed", "to both programs, and stablehlo.while may depend on them"
+    )
     wave = result.line("model/wave")
     assert wave.startswith("SAME")
     assert "identical program (input values changed; no operation's work depends on them)" in wave

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from threading import Thread
 from types import ModuleType
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from jaxgate.model.computation import Computation
@@ -302,6 +304,21 @@ def test_what_a_later_step_compiles_is_kept_with_its_step(every):
     assert list(found.later.values()) == ([every] if every <= MAX_STEPS else [])
     assert all("<lambda> at tests/observe/execute/test_further_steps.py:" in name for name in found.later)
     assert found.retraces == ()
+
+
+def test_what_another_thread_compiles_meanwhile_is_not_the_steps():
+    """A loader compiles when it likes: at another step each time."""
+    evaluate, steps = jax.jit(lambda x: x - 1), itertools.count(1)
+
+    def step(x):
+        if next(steps) == MAX_STEPS // 2:
+            thread = Thread(target=evaluate, args=(np.ones(5, np.float32),))
+            thread.start()
+            thread.join()
+        return _double(x)
+
+    _, found = on_host(step, (X,))
+    assert (found.steps, found.later) == (MAX_STEPS, {})
 
 
 ONCE = []
