@@ -71,6 +71,10 @@ def test_programs_that_were_joined_are_held_against_all_of_them():
         ((UP,), (UP, DOWN), 5_000),
     ):
         assert handed_on_bytes(measurement(launched_programs=now), baseline(launched_programs=before)) == handed
+    # A program that is gone makes no room for another one that stayed.
+    heavy = launched_program(fingerprint="9" * 32, facts={"temp_bytes": 9_000})
+    grown = compare_programs(measurement(launched_programs=(heavy,)), baseline(launched_programs=(STEP, DOWN)), ())
+    assert [one.name for one in grown] == ["temp_bytes of step"]
     facts = {"temp_bytes": 14_096}
     joined = Difference(
         measurement(facts=facts, launched_programs=(WHOLE,)),

@@ -73,11 +73,7 @@ def compare_facts(
         assert today is not None  # for both sides have it
         assert before is not None
         tolerance = own.get(policy.name)
-        its_own = policy if tolerance is None else _of_its_own(policy, tolerance)
-        if policy.name == "loop_turns" and tolerance is None and not difference.inputs:
-            its_own = replace(policy, relative=_OTHER_VALUES)
-        if policy.name == "temp_bytes" and tolerance is None:
-            its_own = replace(policy, absolute=policy.absolute + handed_on_bytes(now, baseline))
+        its_own = _allowing(policy, difference) if tolerance is None else _of_its_own(policy, tolerance)
         finding = _judged(its_own, today, before, "" if tolerance is None else tolerance.why)
         if policy.name in exact and finding.status is Status.IMPROVED and policy.is_better(today, before):
             # What is worse is red as it is; a tolerance of the workload's own may be finer than what may move.
@@ -148,6 +144,15 @@ def _beside(finding: Finding, policy: FactPolicy, today: int, here: int, then: i
         yield Finding(
             kind="environment", name=policy.name, status=Status.UNDECIDED, now=here, against=then, allowed=allowed
         )
+
+
+def _allowing(policy: FactPolicy, difference: Difference) -> FactPolicy:
+    """The policy of a fact, wider where something else that differs moves it."""
+    if policy.name == "loop_turns" and not difference.inputs:
+        return replace(policy, relative=_OTHER_VALUES)
+    if policy.name == "temp_bytes":
+        return replace(policy, absolute=policy.absolute + handed_on_bytes(difference.now, difference.baseline))
+    return policy
 
 
 def _of_its_own(policy: FactPolicy, own: Tolerance) -> FactPolicy:

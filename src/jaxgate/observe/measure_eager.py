@@ -269,6 +269,7 @@ def _culprits(run: _Run, build: Callable[[], Computation]) -> Culprits:
             **run.called.lines,
             **find_jitted_functions(function),
             **launched.program_lines,
+            **run.stepped.further.lines,
         },
     )
 

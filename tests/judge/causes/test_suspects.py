@@ -349,7 +349,8 @@ def test_a_loop_that_takes_more_turns_is_named_with_what_it_was_given():
     assert causes("loop_turns", known, turns=fewer, facts={"loop_turns": 59}, signature=tuple(now)) == []
 
 
-LATER = {"evaluate at train.py:12": 4, "save at train.py:20": 10}
+LATER = {"evaluate": 4, "save": 10}
+CALLED = Culprits(lines={"evaluate": "train.py:12", "save": "train.py:20"})
 
 
 @pytest.mark.parametrize(
@@ -357,8 +358,8 @@ LATER = {"evaluate at train.py:12": 4, "save at train.py:20": 10}
     [
         ({}, 20, "evaluate at train.py:12 in step 4, save at train.py:20 in step 10"),
         ({}, 9, "evaluate at train.py:12 in step 4"),  # the baseline's steps went no further
-        ({"evaluate at train.py:30": 4}, 20, "save at train.py:20 in step 10"),  # it stands elsewhere now
-        ({"evaluate at train.py:12": 16}, 9, ""),
+        ({"evaluate": 8}, 20, "save at train.py:20 in step 10"),
+        ({"evaluate": 9}, 9, ""),
         (LATER, 20, ""),
         ({}, 0, ""),  # a baseline of before
     ],
@@ -366,9 +367,21 @@ LATER = {"evaluate at train.py:12": 4, "save at train.py:20": 10}
 def test_a_program_that_a_later_step_starts_is_red_where_the_baseline_went_as_far(before, steps, found):
     """Its own step does not count: it comes at every so many."""
     known = record(later=before, steps=steps)
-    verdict = judge(CASE, (), measurement(later=LATER, steps=20), known, strict=True)
+    verdict = judge(CASE, (), measurement(later=LATER, steps=20, culprits=CALLED), known, strict=True)
     assert verdict.fails is bool(found)
     assert [str(cause) for cause in verdict.causes] == ([f"a later step starts a program: {found}"] if found else [])
+
+
+def test_python_that_takes_longer_and_calls_no_more_waits():
+    """Where it calls more, or starts another program, that is the cause."""
+    programs = (launched_program(),)
+    known = baseline(eager=True, launched_programs=programs, facts={"python_calls": 9})
+    now = {"eager": True, "launched_programs": programs}
+    (waits,) = causes("host_ns", known, facts={"python_calls": 9}, **now)
+    assert waits.startswith("perhaps Python around the same programs takes longer and calls no more functions")
+    assert not any("calls no more" in one for one in causes("host_ns", known, facts={"python_calls": 10}, **now))
+    other = replace(FINGERPRINTS, program="p1")
+    assert not any("calls no more" in one for one in causes("host_ns", known, fingerprints=other, **now))
 
 
 def test_arrays_that_each_step_leaves_behind_are_named():

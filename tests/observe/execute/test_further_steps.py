@@ -302,7 +302,8 @@ def test_what_a_later_step_compiles_is_kept_with_its_step(every):
     _, found = on_host(step, (X,))
     assert found.steps == MAX_STEPS
     assert list(found.later.values()) == ([every] if every <= MAX_STEPS else [])
-    assert all("<lambda> at tests/observe/execute/test_further_steps.py:" in name for name in found.later)
+    assert all(line.startswith("tests/observe/execute/test_further_steps.py:") for line in found.lines.values())
+    assert set(found.later) == set(found.lines)
     assert found.retraces == ()
 
 

@@ -150,18 +150,31 @@ def printing(x):
     return halve(x)
 
 
+def of_any_length(x):
+    """Loops of JAX's own, which it adds while it lowers, beside many that have their length in them."""
+    for _ in range(9):
+        x = lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, s[1] * 2), (0, x))[1]
+    return jax.scipy.special.gammainc(x, x) + halve(x[0])
+
+
+def asks_in_its_test(x):
+    """A loop in the test of a loop, which runs once more than it turns."""
+    return lax.while_loop(lambda x: halve(x) < x, lambda x: x / 2, x)
+
+
+HIDDEN = "a loop or a branch in a shard_map, in a kernel, or of JAX's own is not counted"
+
+
 @pytest.mark.parametrize(
     ("function", "args", "why"),
     [
-        (on_a_mesh, (EIGHT,), "what shard_map runs is not counted"),
-        (
-            lambda key: jax.random.gamma(key, 2.0, (4,)),
-            (jax.random.key(0),),
-            "a loop or a branch that JAX adds is not counted",
-        ),
+        (on_a_mesh, (EIGHT,), HIDDEN),
+        (lambda key: jax.random.gamma(key, 2.0, (4,)), (jax.random.key(0),), HIDDEN),
+        (of_any_length, (EIGHT,), HIDDEN),
+        (asks_in_its_test, (FOUR,), HIDDEN),
         (printing, (FOUR,), "counting them would call its Python once more"),
     ],
-    ids=["shard_map", "gamma", "callback"],
+    ids=["shard_map", "gamma", "beside others", "test", "callback"],
 )
 def test_what_cannot_be_counted_says_why(function, args, why):
     """Nothing is guessed, and nothing of the program is called again."""

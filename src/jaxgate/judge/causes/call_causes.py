@@ -148,21 +148,16 @@ def compare_later(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
 
 
 def _later(now: Measurement, baseline: Baseline) -> dict[str, int]:
-    known = {_without_line(name) for name in baseline.later}
-    return {
-        name: step for name, step in now.later.items() if step <= baseline.steps and _without_line(name) not in known
-    }
-
-
-def _without_line(name: str) -> str:
-    return name.partition(" at ")[0]
+    return {name: step for name, step in now.later.items() if step <= baseline.steps and name not in baseline.later}
 
 
 def starts_later(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """A program that comes at every so many steps."""
     found = {} if baseline is None else _later(now, baseline)
     if found:
-        named = shortlist([f"{name} in step {step}" for name, step in found.items()], MAX_NAMED)
+        named = shortlist(
+            [f"{name}{at(name, now.culprits.lines)} in step {step}" for name, step in found.items()], MAX_NAMED
+        )
         yield Cause(text=f"a later step starts a program: {named}", explains=frozenset({LATER_PROGRAMS}))
 
 
@@ -175,11 +170,9 @@ def keeps_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]
 
 def waits_between(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """Plain Python around the same programs takes longer, though it calls no more of Python."""
-    if (
-        baseline is not None
-        and now.eager
-        and now.launched_programs
-        and now.fingerprints.program == baseline.fingerprints.program
-    ):
+    if baseline is None or not now.eager or not now.launched_programs:
+        return
+    calls, before = (side.facts.python_calls or 0 for side in (now, baseline))
+    if now.fingerprints.program == baseline.fingerprints.program and calls <= before:
         text = "Python around the same programs takes longer and calls no more functions: it waits, or C code in it does more"
         yield Cause(text=text, explains=frozenset({"host_ns", "dispatch_ns", "first_call_ns"}), sure=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from jaxgate.judge.causes.array_causes import repeats_arrays, stores_each_step, takes_larger_arrays
 from jaxgate.judge.causes.call_causes import (
     AROUND,
     arrives,
@@ -24,15 +25,7 @@ from jaxgate.judge.causes.control_flow import (
     unrolled_in_part,
 )
 from jaxgate.judge.causes.growth import BUFFERS, COMPILED, MEMORY, PHASES, RUN, WORK, grown, heaviest, total_elements
-from jaxgate.judge.causes.program_causes import (
-    exchanges_routines,
-    held_back_no_more,
-    keeps_more,
-    multiplies_wider,
-    repeats_arrays,
-    stores_each_step,
-    takes_larger_arrays,
-)
+from jaxgate.judge.causes.program_causes import exchanges_routines, held_back_no_more, keeps_more, multiplies_wider
 from jaxgate.judge.difference import Difference
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.machine import COMPILE_OPTIONS

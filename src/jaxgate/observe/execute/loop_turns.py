@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate, chain
 from math import prod
 from typing import Any
@@ -24,27 +25,15 @@ from jaxgate.observe.jax_extend import jax_extend
 from jaxgate.observe.machine.environment import fingerprint
 from jaxgate.observe.observation import CompiledSubject
 from jaxgate.observe.tools import Tools
-from jaxgate.observe.trace.jaxpr_cost import line_of
+from jaxgate.observe.trace.jaxpr_cost import INLINED, bodies, line_of
 from jaxgate.observe.trace.stablehlo import undecided
 
-_CALLED = frozenset(
-    {
-        "jit",
-        "pjit",
-        "closed_call",
-        "core_call",
-        "checkpoint",
-        "remat2",
-        "custom_jvp_call",
-        "custom_vjp_call",
-        "custom_vjp_call_jaxpr",
-    }
-)
+_CALLED = INLINED | {"remat2"}
 """Primitives that run their body once."""
-_WALKED = _CALLED | {"while", "scan", "cond", "custom_linear_solve"}
-"""Primitives whose bodies are copied; what is in another one's is not counted."""
 _LOOP = "while"
 _UNDECIDED = (_LOOP, "cond")
+_COPIED = _CALLED | {*_UNDECIDED, "scan", "custom_linear_solve"}
+"""Primitives whose bodies are copied; what loops in another one's is not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +64,15 @@ def count_turns(compiled: CompiledSubject, tools: Tools) -> Turns:
         tools: Remember what was counted for a program and its arguments, and say what is being done.
     """
     program, lowered = compiled.program, compiled.lowered
-    loops, branches = undecided(lowered.stage.compiler_ir("stablehlo"))
+    loops, _ = undecided(lowered.stage.compiler_ir("stablehlo"))
     if not loops:
         return Turns()
-    body = lowered.traced.jaxpr
-    found, hidden = _undecided(body.jaxpr)
-    kinds = Counter(equation.primitive.name for equation in found)
-    if hidden or loops > kinds[_LOOP] or branches > kinds["cond"]:
-        return Turns(
-            why_not=f"{f'what {hidden[0]} runs' if hidden else 'a loop or a branch that JAX adds'} is not counted"
-        )
     if compiled.processes > 1:
         return Turns(why_not="it runs in several processes")
     if program.structure.host_callbacks and not program.work.only_raises(program.structure.host_callbacks):
         return Turns(why_not="counting them would call its Python once more")
+    body = lowered.traced.jaxpr
+    found = list({id(one): one for one in _undecided(body.jaxpr)}.values())
     named = _names(found)
     lines = {name: line for one, names in zip(found, named, strict=True) for name in names if (line := line_of(one))}
     key = fingerprint("turns", lowered.fingerprint, compiled.inputs, compiled.surroundings)
@@ -96,15 +80,19 @@ def count_turns(compiled: CompiledSubject, tools: Tools) -> Turns:
     if known is not None:
         return Turns(counts=known[0], lines=lines)
     tools.progress("counting turns of loops")
-    starts = accumulate(map(len, named), initial=0)
-    places = dict(zip(map(id, found), starts, strict=False))
+    places = dict(zip(map(id, found), accumulate(map(len, named), initial=0), strict=False))
+    leaves = given_leaves(lowered.stage, compiled.call)
 
-    def counting(*leaves: Any) -> Any:
+    def copied(*leaves: Any, flat: bool) -> Any:
         nothing = jnp.zeros(sum(map(len, named)), jnp.int32)
-        return _Copy(places).run(body.jaxpr, body.consts, nothing, leaves)[0]
+        counts, results = _Copy(places, flat=flat).run(body.jaxpr, body.consts, nothing, leaves)
+        return (counts, results) if flat else counts
 
     try:
-        counted = jax.device_get(jax.jit(counting)(*given_leaves(lowered.stage, compiled.call)))
+        left = jax.jit(partial(copied, flat=True), keep_unused=True).lower(*leaves)
+        if any(undecided(left.compiler_ir("stablehlo"))):
+            return Turns(why_not="a loop or a branch in a shard_map, in a kernel, or of JAX's own is not counted")
+        counted = jax.device_get(jax.jit(partial(copied, flat=False))(*leaves))
     except Exception as error:  # noqa: BLE001 - whatever a copy that nobody wrote runs into, the program itself has run
         return Turns(why_not=f"the copy that counts them fails: {str(error).partition(chr(10))[0][:200]}")
     counts = dict(zip(chain(*named), map(int, counted), strict=True))
@@ -112,36 +100,24 @@ def count_turns(compiled: CompiledSubject, tools: Tools) -> Turns:
     return Turns(counts=counts, lines=lines)
 
 
-def _undecided(body: Any) -> tuple[list[Any], list[str]]:
-    """The loops of any length and the conditions in what is walked, each once, and what else has some."""
-    found: dict[int, Any] = {}
-    hidden: list[str] = []
+def _undecided(body: Any) -> Iterator[Any]:
+    """The loops of any length and the conditions in what is copied; one that stands twice comes twice."""
     for equation in body.eqns:
-        name = equation.primitive.name
-        if name in _UNDECIDED:
-            found[id(equation)] = equation
-        for inner in _bodies(equation):
-            within, deeper = _undecided(inner)
-            if name in _WALKED:
-                found.update({id(one): one for one in within})
-                hidden += deeper
-            elif within or deeper:
-                hidden.append(name)
-    return list(found.values()), hidden
+        if equation.primitive.name in _UNDECIDED:
+            yield equation
+        for inner in _copied(equation):
+            yield from _undecided(inner)
 
 
-def _bodies(equation: Any) -> Iterator[Any]:
-    if equation.primitive.name == "custom_linear_solve":
-        yield equation.params["jaxprs"].solve.jaxpr
-        return
-    if equation.primitive.name == _LOOP:  # its test is asked once more than it turns: a loop in there is not counted
-        yield equation.params["body_jaxpr"].jaxpr
-        return
-    core = jax_extend().core
-    for value in equation.params.values():
-        for one in value if isinstance(value, (tuple, list)) else (value,):
-            if isinstance(one, (core.Jaxpr, core.ClosedJaxpr)):
-                yield getattr(one, "jaxpr", one)
+def _copied(equation: Any) -> Iterator[Any]:
+    """The bodies of an equation that are copied with it."""
+    name, params = equation.primitive.name, equation.params
+    if name == "custom_linear_solve":
+        yield params["jaxprs"].solve.jaxpr
+    elif name == _LOOP:  # its test is asked once more than it turns
+        yield params["body_jaxpr"].jaxpr
+    elif name in _COPIED:
+        yield from (getattr(one, "jaxpr", one) for one in bodies(params))
 
 
 def _names(equations: Sequence[Any]) -> list[list[str]]:
@@ -164,10 +140,11 @@ class _Copy:
 
     Args:
         places: The place of the first counter of an equation, by its identity.
+        flat: Whether a loop runs its body once instead, and a condition all its branches: what still loops is not copied.
     """
 
-    def __init__(self, places: Mapping[int, int]) -> None:
-        self._places = places
+    def __init__(self, places: Mapping[int, int], *, flat: bool) -> None:
+        self._places, self._flat = places, flat
         self._counted: dict[int, bool] = {}
 
     def run(self, body: Any, consts: Sequence[Any], counts: Any, given: Sequence[Any]) -> tuple[Any, list[Any]]:
@@ -189,7 +166,7 @@ class _Copy:
     def _counts(self, equation: Any) -> bool:
         """Whether there is anything to count in an equation."""
         if id(equation) not in self._counted:
-            inner = any(self._counts(one) for body in _bodies(equation) for one in body.eqns)
+            inner = any(self._counts(one) for body in _copied(equation) for one in body.eqns)
             self._counted[id(equation)] = inner or id(equation) in self._places
         return self._counted[id(equation)]
 
@@ -201,6 +178,9 @@ class _Copy:
             return self._scan(equation, counts, values)
         if name == "cond":
             branches = [self._branch(one) for one in params["branches"]]
+            if self._flat:
+                first, *_ = [branch(counts, *values[1:]) for branch in branches]
+                return _pair(first)
             chosen = jnp.clip(jnp.int32(values[0]), 0, len(branches) - 1)
             counts = counts.at[self._places[id(equation)] + chosen].add(1)
             return _pair(lax.switch(chosen, branches, counts, *values[1:]))
@@ -209,8 +189,7 @@ class _Copy:
             before = sum(params["const_lengths"][:2])
             own = values[before : before + params["const_lengths"][2]]
             return self._closed(params["jaxprs"].solve, counts, (*own, *values[sum(params["const_lengths"]) :]))
-        body = next(one for one in map(params.get, ("jaxpr", "call_jaxpr", "fun_jaxpr")) if one is not None)
-        return self._closed(body, counts, values)
+        return self._closed(next(bodies(params)), counts, values)
 
     def _closed(self, body: Any, counts: Any, values: Sequence[Any]) -> tuple[Any, list[Any]]:
         return self.run(getattr(body, "jaxpr", body), getattr(body, "consts", ()), counts, values)
@@ -221,8 +200,11 @@ class _Copy:
     def _while(
         self, params: Mapping[str, Any], place: int, counts: Any, values: Sequence[Any]
     ) -> tuple[Any, list[Any]]:
-        tests, bodies = params["cond_nconsts"], params["body_nconsts"]
-        asked, own, carried = values[:tests], values[tests : tests + bodies], values[tests + bodies :]
+        tests, constants = params["cond_nconsts"], params["body_nconsts"]
+        asked, own, carried = values[:tests], values[tests : tests + constants], values[tests + constants :]
+        if self._flat:
+            jax_extend().core.jaxpr_as_fun(params["cond_jaxpr"])(*asked, *carried)
+            return self._closed(params["body_jaxpr"], counts, (*own, *carried))
 
         def goes_on(state: tuple[Any, list[Any]]) -> Any:
             (result,) = jax_extend().core.jaxpr_as_fun(params["cond_jaxpr"])(*asked, *state[1])

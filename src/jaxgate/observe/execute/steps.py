@@ -20,9 +20,8 @@ from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.correctness import refuse_nan
 from jaxgate.observe.execute.kept_arrays import KeptArrays
 from jaxgate.observe.execute.subjects import Subject
-from jaxgate.observe.source_lines import at
 from jaxgate.observe.trace.clocks import Clock, OwnTime, uncollected
-from jaxgate.observe.trace.compile_events import record
+from jaxgate.observe.trace.compile_events import Events, record
 from jaxgate.observe.trace.retraces import Blame, Culprit, retrace_lines
 
 STEPS = 3
@@ -42,8 +41,8 @@ class Further:
     cache_hits: int = 0
     retraces: tuple[str, ...] = ()
     unseen: str = ""
-    # what plain Python compiled for the first time in one of them: a function with its line, to the step
-    later: Mapping[str, int] = field(default_factory=dict)
+    later: Mapping[str, int] = field(default_factory=dict)  # what plain Python compiled for the first time, to the step
+    lines: Mapping[str, str] = field(default_factory=dict)  # the source lines of these
     steps: int = STEPS  # the last one that was taken
 
 
@@ -172,7 +171,9 @@ def take_further_steps(
         args, name, unseen = undeclared_state(output, call[0], subject.names)
         if args is not None:
             return _threaded(subject, stepped, name, (args, call[1]), call)
-    spent_ns, last, later = 0, STEPS, dict[str, int]()
+    spent_ns, last = 0, STEPS
+    later: dict[str, int] = {}
+    lines: dict[str, str] = {}
     before = argument_keys(*call, subject.names, subject.static)
     for step in range(STEPS + 1, MAX_STEPS + 1):
         if spent_ns + stepped.step_ns > MORE_NS:
@@ -187,22 +188,26 @@ def take_further_steps(
             with record(explain=True, others=not subject.name) as events, guarded(f"step {step}"):
                 output = subject.call(call)
         except InvalidCaseError as error:  # who made it may have had no more than so many in mind
-            return Further(unseen=f"{error}: no more steps are counted", later=later, steps=last)
+            return Further(unseen=f"{error}: no more steps are counted", later=later, lines=lines, steps=last)
         last = step
         culprits = stepped.blame.culprits(events)
         again = [culprit for culprit in culprits if culprit.key in stepped.missed or culprit.function == subject.name]
         if again:
             return _found(subject, f"step {step}", again, before, seen)
         stepped.missed |= {culprit.key for culprit in culprits}
-        mine = {
-            event.function for event in events.log if event.thread == events.thread
-        }  # a loader compiles when it likes
-        later |= {f"{one.shown}{at(one.where)}": step for one in culprits if one.compiles and one.function in mine}
+        first = _compiled_here(events, culprits)
+        later, lines = {**later, **dict.fromkeys(first, step)}, {**lines, **first}
         spent_ns += 0 if culprits else clock() - begin
         before = seen
     if not subject.name and last > STEPS:
         stepped.kept.look((output, call), steps=last - STEPS)
-    return Further(unseen=unseen, later=later, steps=last)
+    return Further(unseen=unseen, later=later, lines=lines, steps=last)
+
+
+def _compiled_here(events: Events, culprits: Sequence[Culprit]) -> dict[str, str]:
+    """What this thread has compiled, to the line that calls it; a loader's compiles when it likes."""
+    mine = {event.function for event in events.log if event.thread == events.thread}
+    return {one.shown: one.where for one in culprits if one.compiles and one.function in mine}
 
 
 def _threaded(subject: Subject, stepped: Stepped, name: str, threaded: Call, call: Call) -> Further:

@@ -184,7 +184,8 @@ def line_of(equation: Any) -> str:
     return ""
 
 
-_INLINED = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"})
+INLINED = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"})
+"""Primitives whose body stands in the program as if it were written there."""
 
 
 _Work = Counter[Item]
@@ -328,7 +329,7 @@ class _Scope:
             return _of_branches([self._inner(branch) for branch in params["branches"]])
         total: _Work = Counter()
         nested = False
-        for body in _bodies(params):
+        for body in bodies(params):
             nested = True
             for item, count in self._inner(body).items():
                 total[_in_loop(item) if name == "while" else item] += count * _times(name, params, item.kind)
@@ -385,13 +386,14 @@ def _times(name: str, params: Mapping[str, Any], kind: str) -> int:
 
 def _inlined(equation: Any) -> Any | None:
     """The body of a call that the compiler inlines, or nothing."""
-    if equation.primitive.name not in _INLINED:
+    if equation.primitive.name not in INLINED:
         return None
     body = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
     return getattr(body, "jaxpr", body)
 
 
-def _bodies(params: Mapping[str, Any]) -> Iterator[Any]:
+def bodies(params: Mapping[str, Any]) -> Iterator[Any]:
+    """The bodies among the parameters of an equation, in their order."""
     for value in params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, (jax_extend().core.Jaxpr, jax_extend().core.ClosedJaxpr)):

@@ -205,15 +205,16 @@ def find_remade(
 
     Where all that it calls are found by name they are made once, and nothing is traced.
     """
+    known = {(code.co_name, code.co_filename, code.co_firstlineno) for _, code in jitted_functions(function)}
+    if known.issuperset(enclosed.sources):
+        return ()
     heard: list[Miss] = []
 
     def again(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
-    known = {(code.co_name, code.co_filename, code.co_firstlineno) for _, code in jitted_functions(function)}
-    if not known.issuperset(enclosed.sources):
-        with listen_to_misses(heard.append), guarded("tracing the subject once more"):
-            jax.make_jaxpr(again)(*args, **kwargs)
+    with listen_to_misses(heard.append), guarded("tracing the subject once more"):
+        jax.make_jaxpr(again)(*args, **kwargs)
     anew = (miss for miss in heard if miss.kind == "new" and miss.function in enclosed.names)
     return tuple(dict.fromkeys(f"{miss.function}{at(miss.defined)}" for miss in anew))
 
@@ -344,7 +345,7 @@ def lower(
     return Lowered(
         function=jitted,
         called=function if enclosed.only else jitted,
-        remade=find_remade(function, enclosed, args, kwargs) if role == "subject" and is_plain(function) else (),
+        remade=find_remade(function, enclosed, args, kwargs) if enclosed.sources and role == "subject" else (),
         unseen=enclosed.unseen,
         jitted=is_jitted(function) or enclosed.whole,
         call=(tuple(args), dict(kwargs)),

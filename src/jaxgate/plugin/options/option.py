@@ -71,7 +71,7 @@ class Option:
         """What it is for, with its default and its other places."""
         default = f"default: {self.default_words}" if self.default_words else ""
         others = ", ".join(name for name in (self.variable, self.ini) if name and name != self.name)
-        return self.help.replace("{default}", f"({'; '.join(filter(None, (default, others)))})").replace(" ()", "")
+        return self.help.replace("{default}", f"({'; '.join(filter(None, (default, others)))})")
 
     def add_flag(self, group: pytest.OptionGroup, *, shown: bool) -> None:
         """Declare the flag, if it has one; that it was not given is known from all values."""

@@ -1,0 +1,135 @@
+"""Arrays that grew, are padded, repeated, picked row by row, or kept of each step of a loop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from jaxgate.judge.causes.growth import (
+    BUFFERS,
+    RUN,
+    at,
+    count_of,
+    counted,
+    elements,
+    more_of,
+)
+from jaxgate.model.baseline import Baseline
+from jaxgate.model.measurement import Measurement, changed_programs
+from jaxgate.model.verdict import Cause
+
+_STORE = "stablehlo.dynamic_update_slice"
+_BROADCAST, _RESHAPE, _GATHER = "stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.gather"
+_FILLING = ("stablehlo.pad", "stablehlo.concatenate")
+_OF_LARGER = RUN | {"matmul_flops"}
+_OF_PROGRAMS = _OF_LARGER | {
+    "output_bytes",
+    "state_bytes",
+    "collective_bytes",
+    "widened_bytes",
+    "aliased_bytes",
+    "host_ns",
+}
+
+
+def takes_larger_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Programs of plain Python that are given more; products that are as many as before, of larger arrays."""
+    if baseline is None:
+        return
+    for ours, theirs in changed_programs(now.launched_programs, baseline.launched_programs):
+        if ours is None or theirs is None:
+            continue
+        pairs = _grown_alike(ours.arguments, theirs.arguments)
+        if pairs:
+            more = f"; and {len(pairs) - 1} more" if len(pairs) > 1 else ""
+            where = at(ours.name, now.culprits.lines)
+            text = f"{ours.name} is given larger arrays: {pairs[0][0]} → {pairs[0][1]}{where}{more}"
+            yield Cause(text=text, explains=_OF_PROGRAMS, root=True)
+            return
+    products = _larger_products(now, baseline)
+    if products:
+        before, after = products[0]
+        text = f"the same products of larger arrays: {before} → {after}{at(after, now.culprits.lines)}"
+        yield Cause(text=_padded(now, baseline) + text, explains=_OF_LARGER, root=True)
+
+
+def repeats_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """An array that is written out several times, as ``tile`` and ``repeat`` do: broadcast, then given its new shape.
+
+    Rows that are picked into an array larger than every argument are such copies, too. Only where nothing else that is new is larger.
+    """
+    if baseline is None:
+        return
+    new = more_of(now.operations, baseline.operations)
+    sizes = {(elements(label), _type(label)) for label in new if label.startswith(f"{_RESHAPE} ")}
+    copies = [label for label in new if label.startswith(f"{_BROADCAST} ") and (elements(label), _type(label)) in sizes]
+    given = max((elements(leaf.aval) for leaf in now.signature), default=0)
+    picked = [label for label in new if label.startswith(f"{_GATHER} ") and elements(label) > given]
+    for labels, what in ((copies, "an array is repeated"), (picked, "rows are copied")):
+        label = max(labels, key=lambda label: (elements(label), label), default="")
+        if label and all(elements(label) >= elements(other) for other in new):
+            text = f"{what}: {counted(label, now.operations, baseline.operations, now.culprits.lines)}"
+            yield Cause(text=text, explains=BUFFERS | {"run_ns"}, root=True)
+            return
+
+
+def _type(label: str) -> str:
+    return label.rpartition("x")[2]
+
+
+def _grown_alike(now: Sequence[str], before: Sequence[str]) -> list[tuple[str, str]]:
+    """Types that grew, as pairs of then and now, the largest first; none if another one changed otherwise."""
+    if len(now) != len(before):
+        return []
+    pairs = [(old, new) for old, new in zip(before, now, strict=True) if old != new]
+    if not all(_is_larger(old, new) for old, new in pairs):
+        return []
+    return sorted(pairs, key=lambda pair: -elements(pair[1]))
+
+
+def _larger_products(now: Measurement, baseline: Baseline) -> list[tuple[str, str]]:
+    """Products in pairs of then and now; none unless each that changed is one of larger arrays, as often as before."""
+    come, gone = more_of(now.matmuls, baseline.matmuls), more_of(baseline.matmuls, now.matmuls)
+    if sum(come.values()) != sum(gone.values()):
+        return []
+    pairs = []
+    for label in sorted(come, key=lambda label: (-elements(label), label)):
+        for old in sorted(gone, key=lambda old: (-elements(old), old)):
+            moved = min(come[label], gone[old]) if _is_larger(old, label) else 0
+            if moved:
+                come[label] -= moved
+                gone[old] -= moved
+                pairs.append((old, label))
+    return [] if any(come.values()) else pairs
+
+
+def _padded(now: Measurement, baseline: Baseline) -> str:
+    """Where arrays are filled up, if they were not before."""
+    kinds = [kind for kind in _FILLING if count_of(now.operations, kind) > count_of(baseline.operations, kind)]
+    if not kinds:
+        return ""
+    new = [label for label in more_of(now.operations, baseline.operations) if label.partition(" ")[0] in kinds]
+    label = max(new, key=lambda label: (elements(label), label))
+    return f"arrays are padded: {counted(label, now.operations, baseline.operations, now.culprits.lines)}; "
+
+
+def _is_larger(before: str, now: str) -> bool:
+    """Whether two texts differ by extents alone, of which some grew and none shrank."""
+    ours, theirs = (re.findall(r"(?<=[\[,])\d+", text) for text in (now, before))
+    if re.sub(r"(?<=[\[,])\d+", "", now) != re.sub(r"(?<=[\[,])\d+", "", before):
+        return False
+    pairs = [(int(new), int(old)) for new, old in zip(ours, theirs, strict=True)]
+    return all(new >= old for new, old in pairs) and any(new > old for new, old in pairs)
+
+
+def stores_each_step(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """A loop that writes an array for each of its steps, larger than all that it is given: what the way back needs is kept."""
+    if baseline is None:
+        return
+    new = more_of(now.operations, baseline.operations)
+    given = max((elements(leaf.aval) for leaf in (*now.signature, *baseline.results)), default=0)
+    stored = [label for label in new if label.startswith(f"{_STORE} ") and label not in baseline.operations]
+    label = max(stored, key=lambda label: (elements(label), label), default="")
+    if elements(label) > given and label and all(elements(label) >= elements(other) for other in new):
+        named = counted(label, now.operations, baseline.operations, now.culprits.lines)
+        yield Cause(text=f"a loop keeps an array of each of its steps: {named}", explains=RUN, root=True)
