@@ -10,7 +10,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,7 +76,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _cache_with_charts() -> Path:
-    """A cache for all runs in these tests, whose charts are drawn by a stand-in: the real one is 1 MB in each page.
+    """A cache for all runs in these tests: what jaxgate keeps in the user's stays as it is.
 
     What others keep in the user's cache (wheels of pip, fonts of matplotlib) is found there as ever.
     """
@@ -87,10 +86,6 @@ def _cache_with_charts() -> Path:
     for other in of_user.iterdir() if of_user.is_dir() else ():
         if other.name != "jaxgate":
             (folder / other.name).symlink_to(other)
-    if find_spec("vl_convert") is not None:
-        charts = folder / "jaxgate" / "charts" / f"{version('vl-convert-python')}.js"
-        charts.parent.mkdir(parents=True)
-        charts.write_text("window.vegaEmbed = async () => {};")
     return folder
 
 

@@ -36,9 +36,8 @@ ROLES = {
     "ranks/leader ranks/transport repro/anonymous repro/contents repro/edit repro/inputs repro/jax_code repro/modules repro/server "
     "repro/standalone targets/compiled targets/compilers targets/interface targets/topology",
     "judge": "history/chain profile/operations ranks/merge upgrade/launches doctor/checkup",
-    "keep": "upgrade/notes page/chart_library history/store profile/events",
-    "report": "page/document page/charts page/case_table page/curves page/run_page page/side_by_side history/page diff/page "
-    "profile/table",
+    "keep": "upgrade/notes history/store profile/events",
+    "report": "page/document page/blocks page/drawing page/curves page/run_page history/page diff/page profile/table",
     "processes": "bisect/git_bisect bisect/releases bisect/revisions opinion/process opinion/worker profile/worker "
     "repro/compile_server targets/process targets/worker times/sessions upgrade/environment upgrade/environment_runs "
     "upgrade/runs upgrade/venv",

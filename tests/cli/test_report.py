@@ -49,7 +49,7 @@ def test_several_results_are_named_by_their_hardware(capsys):
     assert capsys.readouterr().out.splitlines()[0] == "report.html"
     page = Path("report.html").read_text()
     assert "2 results side by side" in page
-    assert "<h2>gpu-h200-1</h2>" in page
+    assert "gpu-h200-1: 1 of 1 case failed" in page
     assert f'href="./gpu/{CASE}/report.md"' in page
 
 

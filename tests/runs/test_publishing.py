@@ -55,7 +55,7 @@ def test_a_run_leaves_a_page_to_look_at(recorded):
     result = recorded.run()
     page = (recorded.path / "perf-artifacts/report.html").read_text()
     assert "jaxgate: 2 cases passed" in page
-    assert '<tr id="model/step">' in page
+    assert '<th scope="row" id="model/step">' in page
     assert "report.html" not in result.text
     recorded.run("-v").shows("The run on one page: perf-artifacts/report.html")
     recorded.edit("test_model.py", *MORE)

@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from ci.page.samples import sample_run
-from jaxgate.ext.page.charts import CONFIG, bars, curve, of_one_case, scale_of
-from jaxgate.ext.page.curves import bandwidth_groups, curve_groups, scaling_groups, variant_groups
+from jaxgate.ext.page.blocks import Chart, Table
+from jaxgate.ext.page.curves import chart_sections
+from jaxgate.ext.page.drawing import Point, line_chart, strip_chart
 from jaxgate.model.computation import Amount
-from jaxgate.model.outcome import Point, Scaling
+from jaxgate.model.outcome import Point as Devices
+from jaxgate.model.outcome import Scaling
 
 PLAIN = sample_run(1).cases[0]
 
@@ -24,7 +26,32 @@ def case(name, now, reference=None, **changes):
 
 def run_of(*cases, **changes):
     """A run of these cases."""
-    return replace(sample_run(1), cases=cases, scaling=(), **changes)
+    return replace(sample_run(1), cases=cases, **{"scaling": ()} | changes)
+
+
+def parts(run, key):
+    """Title, charts and table of each group of a section; nothing if there is no such section."""
+    for section in chart_sections([run]):
+        if section.key == key:
+            return [
+                (
+                    fold.title,
+                    [block for block in fold.blocks if isinstance(block, Chart)],
+                    next(block for block in fold.blocks if isinstance(block, Table)),
+                )
+                for fold in section.blocks
+            ]
+    return []
+
+
+def points(chart):
+    """What each point of a chart says."""
+    return [words for line in chart.lines for *_, words in line.points]
+
+
+def texts(table):
+    """The table as it is read."""
+    return [[cell if isinstance(cell, str) else cell.text for cell in row] for row in table.rows]
 
 
 LENGTHS = run_of(
@@ -34,23 +61,18 @@ LENGTHS = run_of(
 )  # fmt: skip
 
 
-def values(chart):
-    """The points of a chart: line, x and y."""
-    return [(row["line"], row["x"], row["y"]) for row in chart.spec["data"]["values"]]
-
-
 def test_compile_time_is_drawn_over_the_length():
-    """Of the scan and of the loop, in seconds; in words and in a table, too."""
-    (group,) = curve_groups(LENGTHS)
-    assert group.title == "scan/rnn-over-N-steps-scan-vs-loop on cpu-amd-epyc-8"
-    compile_time, operations = group.charts
-    assert [(line, x, pytest.approx(y)) for line, x, y in values(compile_time)] == [
-        ("now", 32, 0.088), ("now", 256, 0.09), ("reference: loop", 32, 0.654), ("reference: loop", 256, 6.1),
+    """Of the scan and of the loop; in words and in a table, too."""
+    ((title, (compile_time, operations), table),) = parts(LENGTHS, "curves")
+    assert title == "scan/rnn-over-N-steps-scan-vs-loop on cpu-amd-epyc-8"
+    assert points(compile_time) == [
+        "now, 32 steps: 88 ms", "now, 256 steps: 90 ms",
+        "reference: loop, 32 steps: 654 ms", "reference: loop, 256 steps: 6.1 s",
     ]  # fmt: skip
     assert "reference: loop from 654 ms at 32 steps to 6.1 s at 256 steps" in compile_time.label
     assert operations.title == "Operations of the program"
-    assert [column.title for column in group.table.columns][1:3] == ["Compile time", "Compile time, reference: loop"]
-    assert [[cell.text for cell in row] for row in group.table.rows] == [
+    assert [column.title for column in table.columns][1:3] == ["Compile time", "Compile time, reference: loop"]
+    assert texts(table) == [
         ["32 steps", "88 ms", "654 ms", "12", "288"], ["256 steps", "90 ms", "6.1 s", "12", "2,304"],
     ]  # fmt: skip
 
@@ -60,48 +82,45 @@ def test_what_is_the_same_everywhere_is_not_drawn():
     flat = [
         case(f"a/step-{n}-deep", {"temp_bytes": 100, "run_ns": n} if n == 2 else {"temp_bytes": 101}) for n in (2, 4)
     ]
-    assert curve_groups(run_of(*flat)) == ()
+    assert parts(run_of(*flat), "curves") == []
 
 
 def test_hardware_is_not_mixed():
     """Facts of two kinds of hardware are no curve."""
     one, other = LENGTHS.cases[:2]
-    assert curve_groups(run_of(one, replace(other, hardware="gpu-h200-1"))) == ()
+    assert parts(run_of(one, replace(other, hardware="gpu-h200-1")), "curves") == []
 
 
 def test_layouts_of_a_mesh_are_bars():
-    """Collectives and their bytes below each other."""
+    """Collectives and their bytes below each other, each bar as long as its share of the longest."""
     layouts = {"batch-on-8": (3, 100_000), "fsdp-on-8": (9, 300_000), "hybrid-on-2x4": (12, 150_000)}
     cases = [
         case(f"pjit/mlp-train-step-{name}-vs-gathered", {"collectives": count, "collective_bytes": size})
         for name, (count, size) in layouts.items()
     ]
-    (group,) = variant_groups(run_of(*cases))
-    assert [chart.title for chart in group.charts] == ["Collectives", "Bytes of collectives"]
-    rows = group.charts[0].spec["data"]["values"]
-    assert [(row["name"], row["y"]) for row in rows] == [("batch-on-8", 3), ("fsdp-on-8", 9), ("hybrid-on-2x4", 12)]
+    ((_, _, table),) = parts(run_of(*cases), "variants")
+    assert [column.title for column in table.columns] == ["case", "Collectives", "Bytes of collectives"]
+    assert [(row[0], row[1].text, row[1].bar) for row in table.rows] == [
+        ("batch-on-8", "3", 0.25), ("fsdp-on-8", "9", 0.75), ("hybrid-on-2x4", "12", 1.0),
+    ]  # fmt: skip
 
 
 def test_bandwidth_is_that_of_the_bus():
     """Bytes times the factor, by the time of a call; the curves of a family in one chart."""
     cases = [
         case(
-            f"pmap/psum-of-{size}-KiB-by-{how}",
-            {"run_ns": 1e6},
-            run_ns=1e6,
-            amount=Amount(count=size * 1024, unit="B", bus_factor=1.75),
+            f"pmap/psum-of-{size}-KiB-by-{how}", {}, run_ns=1e6, amount=Amount(count=size * 1024, unit="B", bus_factor=1.75)
         )
         for size in (4, 64)
         for how in ("pmap", "jit")
-    ]
-    (group,) = bandwidth_groups(run_of(*cases))
-    (chart,) = group.charts
-    assert values(chart) == [
-        (f"psum-of-N-by-{how}", size * 1024, pytest.approx(size * 1024 * 1.75 * 1000))
+    ]  # fmt: skip
+    ((_, (chart,), table),) = parts(run_of(*cases), "bandwidth")
+    assert points(chart) == [
+        f"psum-of-N-by-{how}, {size}: {rate}"
         for how in ("pmap", "jit")
-        for size in (4, 64)
+        for size, rate in (("4.1 kB", "7.17 MB/s"), ("65.5 kB", "115 MB/s"))
     ]
-    assert [cell.text for cell in group.table.rows[0][1:]] == ["4.1 kB", "7.17 MB/s"]
+    assert texts(table)[0][1:] == ["4.1 kB", "7.17 MB/s"]
 
 
 def test_what_was_not_timed_has_no_bandwidth():
@@ -109,60 +128,66 @@ def test_what_was_not_timed_has_no_bandwidth():
     cases = [
         case(f"pmap/psum-of-{n}-KiB", {}, run_ns=None, amount=Amount(count=n, unit="B", bus_factor=1)) for n in (4, 64)
     ]
-    assert bandwidth_groups(run_of(*cases)) == ()
+    assert parts(run_of(*cases), "bandwidth") == []
 
 
 def test_scaling_has_the_line_of_the_fewest_devices():
     """Beside what was measured; the efficiency stands in the table."""
-    points = (Point(devices=2, per_second=200.0, efficiency=1.0), Point(devices=8, per_second=600.0, efficiency=0.75))
-    run = replace(run_of(), scaling=(Scaling(series="weak", unit="samples", points=points),))
-    (group,) = scaling_groups(run)
-    assert values(group.charts[0]) == [
-        ("measured", 2, 200), ("measured", 8, 600), ("as on the fewest devices", 2, 200), ("as on the fewest devices", 8, 800),
+    series = Scaling(
+        series="weak",
+        unit="samples",
+        points=(Devices(devices=2, per_second=200.0, efficiency=1.0), Devices(devices=8, per_second=600.0, efficiency=0.75)),
+    )  # fmt: skip
+    ((_, (chart,), table),) = parts(run_of(PLAIN, scaling=(series,)), "scaling")
+    assert points(chart) == [
+        "measured, 2: 200 samples/s", "measured, 8: 600 samples/s",
+        "as on the fewest devices, 2: 200 samples/s", "as on the fewest devices, 8: 800 samples/s",
     ]  # fmt: skip
-    assert [cell.text for cell in group.table.rows[1]] == ["8", "600 samples/s", "75 %"]
+    assert texts(table)[1] == ["8", "600 samples/s", "75 %"]
+
+
+def chart_of(*ys, **more):
+    """A chart of one line over 1, 2, 3 and so on."""
+    return line_chart(
+        "t", {"now": [Point(x, y, f"{x} steps") for x, y in enumerate(ys, 1)]}, show=str, about="a", **more
+    )
+
+
+def heights(chart):
+    """How high its points lie, in pixels from above."""
+    return [down for _, down, _ in chart.lines[0].points]
 
 
 def test_axes_are_logarithmic_where_that_is_needed():
-    """Twenty times apart; never with a zero among the values."""
-    assert scale_of([1, 19])["type"] == "linear"
-    assert scale_of([1, 20])["type"] == "log"
-    assert scale_of([0, 1000])["type"] == "linear"
+    """From twenty times on, as far from each other as their logarithms; never with a zero among the values."""
+    low, middle, high = heights(chart_of(1.0, 10.0, 100.0))
+    assert low - middle == pytest.approx(middle - high, abs=0.2)
+    low, middle, high = heights(chart_of(0.0, 10.0, 100.0))
+    assert low - middle == pytest.approx((low - high) / 10, abs=0.2)
 
 
-def all_specs():
-    """Each kind of chart once, with data."""
-    rows = [
-        {"name": n, "x": x, "y": y, "line": line, "at": "", "shown": ""}
-        for n, x, y in (("a", 1, 1), ("b", 64, 900))
-        for line in ("now", "reference: loop")
-    ]
-    yield "curve", curve(rows, over="bytes", quantity="run_ns", lines=["now", "reference: loop"])
-    yield "straight", curve(rows[:2], over="steps", quantity="stablehlo_ops", lines=["now"])
-    yield "bars", bars(rows[:2], quantity="temp_bytes", lines=["now", "reference: loop"])
-    yield "dots", bars(rows, quantity="temp_bytes", lines=["now", "reference: loop"])
-    data = {
-        "times": [
-            {"side": "now", "x": 0.01, "shown": "10 ms"},
-            {"side": "now", "x": 0.01, "shown": "10 ms", "median": True},
-        ],
-        "ratio": [
-            {"kind": "same", "at": 1},
-            {"kind": "interval", "at": 1.1, "low": 1.0, "high": 1.2, "shown": ""},
-            {"kind": "margin", "low": 0.9, "high": 1.1},
-        ],
-        "memory": [{"name": "peak", "side": "now", "x": 10, "shown": "10 B"}],
-        "phases": [{"side": "now", "phase": "trace", "place": 0, "x": 0.1, "shown": "100 ms"}],
-    }
-    for name, spec in of_one_case().items():
-        height = spec["height"]["step"] if isinstance(spec["height"], dict) else spec["height"]
-        yield name, spec | {"data": {"values": data[name]}, "width": 300, "height": height}
+def test_ticks_are_round_few_and_at_their_place():
+    """Also where nothing differs, and where values are as far apart as numbers can be."""
+    assert [words for _, words in chart_of(0.0, 93.0).up] == ["0.0", "20.0", "40.0", "60.0", "80.0"]
+    assert [words for _, words in chart_of(2.0, 300.0).up] == ["10.0", "100.0"]
+    for ys in ((5.0, 5.0), (1e-300, 1e300), (0.0, 0.0), (1.0, 1e9)):
+        chart = chart_of(*ys)
+        assert len(chart.up) <= 9
+        assert all(0 <= at <= chart.height for at, _ in chart.up)
+        assert all(0 <= down <= chart.height for down in heights(chart))
 
 
-@pytest.mark.parametrize(("name", "spec"), [*all_specs()], ids=lambda part: part if isinstance(part, str) else "")
-def test_the_library_understands_each_chart(name, spec):
-    """It compiles and draws it; what it does not know would be an error or a mark less."""
-    vl_convert = pytest.importorskip("vl_convert")
-    drawn = vl_convert.vegalite_to_svg(spec | {"width": 300}, config=CONFIG)
-    assert 'class="mark-' in drawn
-    assert "NaN" not in drawn
+def test_many_points_have_few_ticks_below():
+    """Each of eight, every so manieth of more; a tick says the number alone."""
+    assert [words for _, words in chart_of(*range(1, 9)).across] == [str(x) for x in range(1, 9)]
+    assert len(chart_of(*range(100)).across) <= 8
+
+
+def test_single_calls_have_a_stroke_each_and_a_median():
+    """Of both sides on one axis."""
+    chart = strip_chart("Calls", {"now": [2.0, 3.0, 4.0], "baseline": [1.0]}, show=str)
+    assert [line.path.count("M") for line in chart.lines] == [3, 1]
+    assert (
+        chart.label == "Calls: now 3 calls, median 3.0, from 2.0 to 4.0; baseline 1 calls, median 1.0, from 1.0 to 1.0"
+    )
+    assert chart.lines[1].points[0][0] < chart.lines[0].points[0][0]

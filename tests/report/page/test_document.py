@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from html.parser import HTMLParser
+from urllib.parse import unquote
 
 import pytest
 
 from ci.page.samples import MARKS, hostile_run, sample_run
-from jaxgate.ext.page.case_table import fragments, to_file, to_fragment
-from jaxgate.ext.page.charts import Cell, Column, Section, Table
-from jaxgate.ext.page.document import document, script_json, script_text
-from jaxgate.ext.page.run_page import Result, run_page
+from jaxgate.ext.page.blocks import Cell, Column, Section, Table
+from jaxgate.ext.page.document import document, source
+from jaxgate.ext.page.run_page import Result, run_page, to_file
 
-LIBRARY = "window.vegaEmbed = async () => {}; // </script><script>document.title='ran'</script> <!-- \r\n"
 PLAIN_ELEMENTS = {
-    "a", "b", "body", "button", "caption", "circle", "code", "col", "colgroup", "dd", "details", "div", "dl", "dt", "figcaption",
-    "figure", "h1", "h2", "h3", "h4", "head", "header", "html", "input", "label", "li", "main", "meta", "nav", "noscript", "ol",
-    "p", "path", "pre", "script", "section", "small", "span", "style", "summary", "svg", "table", "tbody", "td", "th", "thead",
-    "title", "tr", "ul",
+    "a", "b", "body", "button", "caption", "circle", "code", "dd", "details", "div", "dl", "dt", "figcaption", "figure", "g", "h1",
+    "h2", "h3", "h4", "head", "header", "html", "input", "label", "li", "main", "meta", "nav", "ol", "p", "path", "pre", "script",
+    "section", "small", "span", "style", "summary", "svg", "table", "tbody", "td", "text", "th", "thead", "title", "tr", "ul",
 }  # fmt: skip
 """Nothing among them loads anything by itself; scripts have no address, as is tested."""
 
@@ -62,9 +59,7 @@ class Read(HTMLParser):
 @pytest.fixture(scope="module")
 def hostile():
     """A page whose every text attacks it."""
-    return Read(
-        run_page([Result(run=hostile_run(), name=MARKS[0]), Result(run=hostile_run(), name=MARKS[1])], library=LIBRARY)
-    )
+    return Read(run_page([Result(run=hostile_run(), name=MARKS[0]), Result(run=hostile_run(), name=MARKS[1])]))
 
 
 def test_hostile_texts_make_no_element(hostile):
@@ -87,11 +82,9 @@ def test_hostile_texts_lead_nowhere(hostile):
 
 
 def test_hostile_texts_close_no_script(hostile):
-    """There are our two programs, the library, the data and the style; the data says what the names were."""
-    kinds = [attributes.get("type") for tag, attributes in hostile.elements if tag == "script"]
-    assert kinds == ["application/json", None, None, None]
-    data = json.loads(next(text for text in hostile.scripts if text.startswith('{"charts"')))
-    assert any("<img src=x" in case["test"] for case in data["cases"]["cases"])
+    """There are our style and our script, as they lie beside the template."""
+    assert [attributes for tag, attributes in hostile.elements if tag == "script"] == [{}]
+    assert hostile.scripts == [source("page.css"), source("page.js")]
 
 
 def test_hostile_texts_are_shown_as_they_are_written(hostile):
@@ -115,39 +108,24 @@ def test_nothing_but_our_scripts_may_run(hostile):
     hashes = [
         f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in hostile.scripts
     ]
-    style, _, *programs = hashes
     allowed = policy(hostile)
-    assert allowed["script-src"] == programs
-    assert allowed["style-src-elem"] == [style]
+    assert [*allowed["style-src"], *allowed["script-src"]] == hashes
     assert allowed["default-src"] == ["'none'"]
     assert "connect-src" not in allowed
 
 
 def test_a_page_names_no_address():
     """Nothing is loaded, and no link leaves the page."""
-    page = run_page([Result(run=sample_run(red=3))], library="")
+    page = run_page([Result(run=sample_run(red=3))])
     assert re.findall(r"(?:https?:)?//[\w-]+\.\w+", page) == []
 
 
-@pytest.mark.parametrize("text", [*MARKS, "&amp;", "\u2029", '"'])
-def test_json_in_a_page_reads_back(text):
-    """What a program reads is the text, and no character of it is one that the element ends with."""
-    written = script_json({"name": text})
-    assert not set("<>&\u2028\u2029\x00\u202e") & set(written)
-    assert json.loads(written)["name"].replace("\\u", "") == json.loads(script_json(text)).replace("\\u", "")
-
-
-def test_a_program_does_not_end_its_element():
-    """Whatever stands in it; lines end as a browser reads them."""
-    assert script_text("a = '</script>';\r\nb = '<!--'") == r"a = '<\/script>';" + "\n" + r"b = '<\!--'"
-
-
-def test_fragments_are_unlike_and_without_gaps():
-    """A name keeps its own; the same name elsewhere has its hardware, and a third one a number."""
-    found = fragments([("scan/a b", "cpu"), ("scan/a b", "gpu"), ("scan/a b", "gpu"), ("", "x"), ("c", "")])
-    assert found == ["scan/a-b", "scan/a-b@gpu", "scan/a-b@gpu~2", "unnamed", "c"]
-    assert to_fragment("scan/a[b=1]") == "#scan/a[b=1]"
-    assert to_fragment('x"<') == "#x%22%3C"
+def test_no_two_cases_have_one_id(hostile):
+    """A name without gaps, and a number where it stands twice; each link of the page leads to one of them."""
+    ids = hostile.attributes("id")
+    assert len(set(ids)) == len(ids)
+    assert not any(re.search(r"\s", one) for one in ids)
+    assert {unquote(link[1:]) for link in hostile.attributes("href") if link[0] == "#"} <= set(ids)
 
 
 @pytest.mark.parametrize("case", ["../x", "a/../../x", "a//x", "/etc/passwd", "a\\x", "a/\0", ".", ""])
@@ -159,7 +137,7 @@ def test_a_name_that_leads_elsewhere_has_no_link(case):
 def test_links_to_bundles_are_relative():
     """To the page, also where the bundles lie elsewhere; a name is quoted."""
     assert to_file("", "scan/rnn") == "./scan/rnn"
-    assert to_file("../perf-artifacts", "scan/a:b #1", "report.md") == "./../perf-artifacts/scan/a%3Ab%20%231/report.md"
+    assert to_file("../perf-artifacts", "scan/a:b #1") == "./../perf-artifacts/scan/a%3Ab%20%231"
 
 
 def test_another_page_is_made_of_the_same_parts():
@@ -169,15 +147,9 @@ def test_another_page_is_made_of_the_same_parts():
         columns=(Column(title="a"), Column(title="b", number=True)),
         rows=[["<x>", Cell(text="2 kB", order=2e3)]],
     )
-    section = Section(
-        key="diff",
-        title="Difference",
-        template="groups.html",
-        values={"note": "<i>", "groups": [{"title": "g", "charts": (), "table": table, "note": ""}]},
-    )
-    page = document(title="A <b> against B", sections=[section], library="")
+    section = Section(key="diff", title="Difference", blocks=[table], note="<i>")
+    page = document(title="A <b> against B", sections=[section])
     read = Read(page)
     assert "A <b> against B" in read.texts
     assert "<x>" in read.texts
     assert "2000.0" in read.attributes("data-v")
-    assert "adds them" not in page

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
+import html
 import re
 from dataclasses import replace
 
 import pytest
 
 from ci.page.samples import sample_run
-from jaxgate.ext.page.case_table import LEFT_OUT, MOST_LINES, TextBudget, finding_text, rows_of
-from jaxgate.ext.page.run_page import Result, headline, run_page
-from jaxgate.ext.page.side_by_side import side_by_side
+from jaxgate.ext.page.run_page import LEFT_OUT, MOST_LINES, Result, cut, finding_text, headline, run_page
 from jaxgate.model.outcome import FindingRecord, RunRecord, TimeRecord
 from jaxgate.model.verdict import CallTimes
-
-LIBRARY = "window.vegaEmbed = async () => {};"
 
 
 def shown(run, **about):
     """The page of one run."""
-    return run_page([Result(run=run, **about)], library=about.pop("library", LIBRARY))
+    return run_page([Result(run=run, **about)])
 
 
 def changed(run, place=0, **changes):
@@ -30,15 +26,22 @@ def changed(run, place=0, **changes):
     return replace(run, cases=tuple(cases))
 
 
+def section(page, key):
+    """A part of the page."""
+    return page.partition(f'<section id="{key}"')[2].partition("</section>")[0]
+
+
 def row_of(page, case):
-    """The cells of a case's row, as text."""
-    row = re.search(rf'<tr id="{re.escape(case)}">(.*?)</tr>', page, flags=re.DOTALL)[1]
+    """The cells of a case's row, as text, without what opens."""
+    row = re.search(rf'<tr><th scope="row" id="{re.escape(case)}">(.*?)</tr>', page, flags=re.DOTALL)[0]
+    row = re.sub(r"<pre.*?</pre>", "", row, flags=re.DOTALL)
     return [re.sub(r"<[^>]+>", "", cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, flags=re.DOTALL)]
 
 
-def data_of(page):
-    """What the page's script is given."""
-    return json.loads(re.search(r'id="data">(.*?)</script>', page, flags=re.DOTALL)[1])
+def details_of(page, case):
+    """What a case shows once it is opened, as lines of words."""
+    found = re.search(rf'id="{re.escape(case)}"><details>.*?<pre tabindex="0">(.*?)</pre>', page, flags=re.DOTALL)
+    return [line.split() for line in html.unescape(found[1]).splitlines()]
 
 
 def test_a_row_says_what_the_terminal_says():
@@ -64,13 +67,11 @@ def test_a_row_says_what_the_terminal_says():
     ]  # fmt: skip
 
 
-def test_the_interval_stands_on_one_axis():
+@pytest.mark.parametrize(("ratio", "place"), [(1.0, 50.0), (2.0, 96.0), (0.5, 4.0), (64.0, 96.0), (0.0, 4.0)])
+def test_the_interval_stands_on_one_axis(ratio, place):
     """One time of the baseline is in its middle; half and twice lie as far from it, and what is beyond at its ends."""
-    places = []
-    for ratio in (1.0, 2.0, 0.5, 64.0):
-        case = replace(sample_run(1).cases[0], time=TimeRecord(status="SAME", ratio=ratio, low=ratio, high=ratio))
-        places.append(rows_of([((case,), "", "")])[0].interval["at"])
-    assert places == [50, 96, 4, 96]
+    page = shown(changed(sample_run(1), time=TimeRecord(status="SAME", ratio=ratio, low=ratio, high=ratio)))
+    assert f'<circle cx="{place}"' in page
 
 
 def test_without_a_duel_the_row_says_why():
@@ -99,7 +100,7 @@ def test_the_headline_says_how_it_ended(changes, kind, line):
     """Green is said of a green run only."""
     run = replace(sample_run(4), **changes)
     assert headline(run) == (kind, line)
-    assert f'<div class="headline {kind}">' in shown(run)
+    assert f'<header class="{kind}">' in shown(run)
 
 
 def test_red_cases_come_first_and_are_counted():
@@ -108,16 +109,16 @@ def test_red_cases_come_first_and_are_counted():
     run = changed(run, 5, fails=True, status="REGRESSED")
     page = shown(run)
     assert "jaxgate: 1 of 6 cases failed" in page
-    assert page.index(f'<tr id="{run.cases[5].case}"') < page.index(f'<tr id="{run.cases[0].case}"')
+    assert page.index(f'<th scope="row" id="{run.cases[5].case}"') < page.index(f'id="{run.cases[0].case}"')
 
 
 def test_what_failed_is_read_without_a_script():
-    """Its text, suspects, what moved with ratio, the difference with its signs, and the largest buffers."""
-    run = sample_run(8, red=2)
-    page = shown(run)
-    failed = page[page.index('<section id="failed"') : page.index('<section id="cases"')]
+    """Its text, suspects, what moved with ratio, single calls, the difference with its signs, and the largest buffers."""
+    page = shown(sample_run(8, red=2))
+    failed = section(page, "failed")
     for text in (
         "culprit   argument state", "donated, not reused, no output", "2.00 ×", "fusion.3  model.py:41", "attention/softmax/sort", "+2 ms",
+        "Single calls, taken in turn",
     ):  # fmt: skip
         assert text in failed
     assert '<span class="gone">-  %4 = add %3, %0</span>' in failed
@@ -127,7 +128,14 @@ def test_what_failed_is_read_without_a_script():
 
 def test_a_green_run_has_no_such_part():
     """Nor a link to it."""
-    assert 'id="failed"' not in shown(sample_run(4))
+    assert "#failed" not in shown(sample_run(4))
+
+
+def test_of_many_red_cases_the_first_are_told():
+    """The page says how many more there are."""
+    page = shown(sample_run(60, red=53))
+    assert "3 more failed; they are in the table." in page
+    assert section(page, "failed").count('<details class="fold" open>') == 3
 
 
 def test_problems_of_the_run_stand_in_the_header():
@@ -149,80 +157,49 @@ def test_problems_of_the_run_stand_in_the_header():
     assert "test_50<" not in header
 
 
-def unpacked(page, place=0):
-    """Today's, stored and reference figures of a case, as the page's script reads them."""
-    data = data_of(page)["cases"]
-    case = data["cases"][place]
-    names, (layout, *values) = data["names"], case["now"]
-    now = {names[at]: value for at, value in zip(data["layouts"][layout], values, strict=True)}
-
-    def other(key, bit):
-        if not case["known"] & bit:
-            return {}
-        flat = case.get(key, [])
-        side = {**now, **{names[at]: value for at, value in zip(flat[::2], flat[1::2], strict=True)}}
-        return {name: value for name, value in side.items() if value is not None}
-
-    return now, other("stored", 2), other("reference", 1)
-
-
-def test_every_figure_comes_back_from_the_compact_data():
-    """Of all three sides; what one of them does not know stays unknown, and what is equal is not written twice."""
+def test_a_case_opens_with_all_its_figures():
+    """Of all three sides; what one of them does not know stays unknown."""
     run = sample_run(3)
     figures = replace(
         run.cases[0].figures,
-        now={"temp_bytes": 3140, "traces": 1, "run_ns": 81_839.961538},
-        stored={"temp_bytes": 3140, "run_ns": 45_745.0, "dispatch_ns": 0},
+        now={"temp_bytes": 3140, "traces": 1, "run_ns": 2e6},
+        stored={"temp_bytes": 3140, "run_ns": 1e6, "dispatch_ns": 0},
         reference={"temp_bytes": 66_560},
     )
-    page = shown(changed(run, figures=figures))
-    now, stored, reference = unpacked(page)
-    assert now == {"temp_bytes": 3140, "traces": 1, "run_ns": 81_840}
-    assert stored == {"temp_bytes": 3140, "run_ns": 45_745, "dispatch_ns": 0}
-    assert reference == {"temp_bytes": 66_560}
+    lines = details_of(shown(changed(run, figures=figures)), run.cases[0].case)
+    assert lines[0] == ["test", *run.cases[0].test.split()]
+    assert lines[-5:] == [
+        ["now", "baseline", "ratio", "reference"],
+        ["temp_bytes", "3.14", "kB", "3.14", "kB", "66.6", "kB"],
+        ["traces", "1", "–", "–"],
+        ["run_ns", "2", "ms", "1", "ms", "2.00", "×", "–"],
+        ["dispatch_ns", "–", "0", "ns", "–"],
+    ]
 
 
-def test_sides_that_are_equal_or_absent_are_told_apart():
-    """A baseline with the same figures is one; no baseline is none."""
-    run = sample_run(2)
-    same = replace(run.cases[0].figures, now={"traces": 1}, stored={"traces": 1}, reference={})
-    assert unpacked(shown(changed(run, figures=same))) == ({"traces": 1}, {"traces": 1}, {})
-    assert unpacked(shown(changed(run, figures=replace(same, stored={})))) == ({"traces": 1}, {}, {})
-
-
-def test_single_calls_keep_four_digits():
-    """As numbers and a power of ten; of many calls every so manieth, and no more than a chart can show."""
-    run = sample_run(1)
-    times = CallTimes(now=(123_456.0, 98_765.0), stored=tuple(float(time) for time in range(1, 1001)), in_turn=True)
-    case = data_of(shown(changed(run, figures=replace(run.cases[0].figures, times=times))))["cases"]["cases"][0]
-    now, stored, in_turn = case["calls"]
-    assert now == [2, 2, 1235, 988]
-    assert (stored[1], len(stored) - 2 <= 60) == (1000, True), "the page says how many of them are drawn"
-    assert in_turn == 1
+def test_calls_of_two_days_decide_nothing():
+    """The chart says so, and a time that is no number is left out."""
+    run = sample_run(1, red=1)
+    times = CallTimes(now=(2e6, float("inf")), stored=(1e6,), in_turn=False)
+    page = shown(changed(run, figures=replace(run.cases[0].figures, times=times)))
+    assert "Single calls, taken on two days, which decides nothing" in page
+    assert "now 1 calls, median 2 ms" in page
 
 
 def test_long_texts_are_cut_and_say_so():
     """A page of many red cases stays small: what comes first is shown, and the rest is in the bundles."""
-    budget = TextBudget(10)
-    assert budget.lines(["12345", "67890", "x"]) == ["12345", "67890", f"… 1 more lines {LEFT_OUT}"]
-    assert budget.text("y") == f"… 1 more lines {LEFT_OUT}"
-    assert len(TextBudget().lines(["x"] * 5000)) == MOST_LINES + 1
+    assert cut(["x" * 11_990, "12345", "678901", "x"])[1:] == ["12345", f"… 2 more lines {LEFT_OUT}"]
+    assert len(cut(["x"] * 5000)) == MOST_LINES + 1
+    assert cut(["a", "b"]) == ["a", "b"]
 
 
 def test_a_page_of_2000_cases_stays_small():
-    """Without the library, which has 0.9 MB: 5 MB are the limit of all, also where very many fail with long texts."""
+    """5 MB are the limit of all, also where very many fail with long texts."""
     run = sample_run(2000, red=300)
     long = tuple(replace(case, text=case.text + "x" * 5000, changes=("+ y" * 1000,) * 9) for case in run.cases)
-    assert len(shown(run).encode()) < 4_000_000
-    assert len(shown(replace(run, cases=long)).encode()) < 4_100_000
-
-
-def test_without_the_library_a_page_says_how_to_have_charts():
-    """And has all tables."""
-    page = run_page([Result(run=sample_run(40))], library="")
-    assert "pip install &#39;jaxgate[page]&#39;" in page
-    assert "Numbers of scan/model0-forward-over-N-steps-scan-vs-loop" in page
-    assert "pip install" not in shown(sample_run(40))
+    page = shown(replace(run, cases=long))
+    assert len(page.encode()) < 5_000_000
+    assert "its figures are in results.json" in page
 
 
 def test_two_results_stand_side_by_side():
@@ -231,20 +208,21 @@ def test_two_results_stand_side_by_side():
         Result(run=sample_run(8, hardware=name, seed=seed), name=name)
         for seed, name in enumerate(("tpu-v5e", "gpu-h200"))
     ]
-    page = run_page(sides, library=LIBRARY)
+    page = run_page(sides)
     assert "jaxgate: 2 results side by side" in page
     case = sides[0].run.cases[0].case
     assert row_of(page, case)[2] == "tpu-v5e"
-    assert row_of(page, f"{case}@gpu-h200")[2] == "gpu-h200"
-    assert "Peak memory, gpu-h200" in page
+    assert row_of(page, f"{case}~2")[2] == "gpu-h200"
+    assert "peak memory, gpu-h200" in page
 
 
 def test_side_by_side_takes_cases_that_both_have():
     """One that only one of them has is in the table of all cases."""
-    one, other = sample_run(3).cases, sample_run(2).cases
-    (group,) = side_by_side({"a": one, "b": other})
-    assert [row[0] for row in group.table.rows] == [case.case for case in other]
-    assert side_by_side({"a": one[2:], "b": other}) == ()
+    three, two = sample_run(3), sample_run(2)
+    beside = section(run_page([Result(run=three, name="a"), Result(run=two, name="b")]), "beside")
+    assert re.findall(r'<tr><th scope="row">(.*?)</th>', beside) == [case.case for case in two.cases]
+    apart = replace(three, cases=three.cases[2:])
+    assert 'id="beside"' not in run_page([Result(run=apart, name="a"), Result(run=two, name="b")])
 
 
 def test_a_finding_without_numbers_says_its_reason():
@@ -272,21 +250,18 @@ def test_each_case_names_its_own_environment_and_folder():
     second = Result(
         run=changed(red, figures=other, bundle="x", profiled=("now",)), name="b", folder="b", logdir="here/b"
     )
-    page = run_page([first, second], library="")
+    page = run_page([first, second])
     assert "jaxgate tensorboard --logdir here/b" in page
     assert "--logdir here/a" not in page
-    environments = [first.run.cases[0].figures.environment, other.environment]
-    assert page.index(environments[0]["jax"]) < page.index("0.12.0")
-    assert [case["environment"] for case in data_of(page)["cases"]["cases"]] == [1, 0]
+    name = calm.cases[0].case
+    assert "Environment 1: jax 0.12.0" in page
+    assert ["environment", "1"] in details_of(page, name)
+    assert ["environment", "2"] in details_of(page, f"{name}~2")
 
 
 @pytest.mark.parametrize("profiled", [(), ("now",)])
 def test_only_where_a_case_was_profiled_are_there_profiles_to_open(profiled):
     """One that was compiled for a target has none; its report and its bundle are there all the same."""
-    red = changed(sample_run(1, red=1), bundle="x", profiled=profiled)
-    page = run_page([Result(run=red, logdir="here")], library="")
-    (case,) = data_of(page)["cases"]["cases"]
+    page = shown(changed(sample_run(1, red=1), bundle="x", profiled=profiled), logdir="here")
     assert ("jaxgate tensorboard --logdir here" in page) is bool(profiled)
-    assert ("logdir" in case) is bool(profiled)
     assert "its bundle" in page
-    assert "bundle" in case

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import log
 
 from jaxgate.ext.diff.model import CaseDiff, QuantityDiff, RunDiff
-from jaxgate.ext.page.charts import Cell, Column, Section, Table
+from jaxgate.ext.page.blocks import Cell, Column, Items, Section, Table
 from jaxgate.ext.page.document import document
 from jaxgate.report.units import show_pair, show_ratio
 
@@ -21,34 +21,23 @@ def diff_document(diff: RunDiff, lines: Sequence[str]) -> str:
     Returns:
         HTML in one file.
     """
-    tables = [
-        _table("Facts that differ, the largest difference first", [(c, one) for c in diff.cases for one in c.facts]),
-        _table("Times of two moments, not judged", [(c, one) for c in diff.cases for one in c.times if one.ratio != 1]),
-    ]
+    tables = {
+        "Facts that differ, the largest difference first": [(c, one) for c in diff.cases for one in c.facts],
+        "Times of two moments, not judged": [(c, one) for c in diff.cases for one in c.times if one.ratio != 1],
+    }
     first, second = diff.first, diff.second
     about = [f"first: {first.name}, {first.about}", f"second: {second.name}, {second.about}", *lines]
-    sections = [
-        Section(key="sides", title="Both sides", template="tables.html", values={"lines": about, "charts": (), "tables": ()}),
-        *_sections(("facts", "Facts"), tables[0]),
-        *_sections(("times", "Times"), tables[1]),
-    ]  # fmt: skip
-    return document(title=f"jaxgate: {first.name} and {second.name} side by side", sections=sections, library="")
-
-
-def _sections(named: tuple[str, str], table: Table) -> Iterator[Section]:
-    if table.rows:
-        key, title = named
-        values = {"lines": (), "charts": (), "tables": [table]}
-        yield Section(key=key, title=title, template="tables.html", values=values)
+    sections = [Section(key="sides", title="Both sides", blocks=[Items(lines=about)])]
+    for caption, found in tables.items():
+        if found:
+            title = caption.partition(" ")[0]
+            sections.append(Section(key=title.lower(), title=title, blocks=[_table(caption, found)]))
+    return document(title=f"jaxgate: {first.name} and {second.name} side by side", sections=sections)
 
 
 def _table(caption: str, found: Sequence[tuple[CaseDiff, QuantityDiff]]) -> Table:
-    columns = [
-        Column(title="case"),
-        Column(title="quantity"),
-        Column(title="way"),
-        *(Column(title=title, number=True) for title in ("first", "second", "ratio")),
-    ]
+    columns = [Column(title=title) for title in ("case", "quantity", "way")]
+    columns += [Column(title=title, number=True) for title in ("first", "second", "ratio")]
     return Table(caption=caption, columns=columns, rows=[_row(case, one) for case, one in found], shown=True)
 
 

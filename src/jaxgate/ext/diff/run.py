@@ -58,7 +58,7 @@ def diff(first: str, second: str, folder: str | None, shown: Shown) -> int:
     if shown.page is not None:
         from jaxgate.ext.diff.page import diff_document  # noqa: PLC0415 - imports the templates
 
-        return write_page("diff", shown.page, lambda _: diff_document(found, diff_summary(found)), charts=False)
+        return write_page("diff", shown.page, lambda: diff_document(found, diff_summary(found)))
     if shown.as_json or shown.as_markdown:
         write(diff_json(found) if shown.as_json else diff_page(found))
         return 0

@@ -159,11 +159,7 @@ def _show(store: HistoryStore, asked: Asked, shown: str) -> int:
     if asked.page is not None:
         from jaxgate.ext.history.page import history_document  # noqa: PLC0415 - imports the templates
 
-        return write_page(
-            COMMAND,
-            asked.page,
-            lambda charts: history_document(points, changes, _relative(whole), library=charts),
-        )
+        return write_page(COMMAND, asked.page, lambda: history_document(points, changes, _relative(whole)))
     write(history_text(points, asked.last, changes, {folder: len(one) for (_, folder), one in whole.items()}))
     return 0
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from functools import partial
 
 from jaxgate.ext.history.model import HistoryPoint
-from jaxgate.ext.page.charts import Cell, Chart, Column, Section, Table, curve, unit_of
-from jaxgate.ext.page.curves import spoken_curve
+from jaxgate.ext.page.blocks import Block, Cell, Chart, Column, Items, Section, Table
 from jaxgate.ext.page.document import document
+from jaxgate.ext.page.drawing import Point, line_chart
 from jaxgate.model.words import plural
 from jaxgate.report.units import show, show_ratio
 
@@ -17,7 +17,6 @@ _CLOCK = "_ns"
 _PHASES = ("run_ns", "compile_ns", "trace_ns")
 """What a clock measured and is drawn; the rest stands in the results of each run."""
 _COMMIT = 10
-_DOT = 14
 _FEWEST = 2
 """Points of a curve."""
 
@@ -26,8 +25,6 @@ def history_document(
     points: Sequence[HistoryPoint],
     changes: Mapping[str, Sequence[str]],
     relative: Mapping[str, Mapping[str, float]],
-    *,
-    library: str,
 ) -> str:
     """Put the page together.
 
@@ -35,44 +32,29 @@ def history_document(
         points: Of one case, oldest first, of one or several kinds of hardware.
         changes: By folder, what the history shows in words: drift, facts, creep and steps.
         relative: By folder and run, the time of a call as a multiple of the first baseline's, where that is known.
-        library: The charts' JavaScript; empty leaves the charts out.
 
     Returns:
         HTML in one file.
     """
-    folders = dict.fromkeys(point.folder for point in points)
-    sections = [
-        _section(
-            place,
-            folder,
-            [point for point in points if point.folder == folder],
-            changes.get(folder, ()),
-            relative.get(folder, {}),
-        )
-        for place, folder in enumerate(folders)
-    ]
-    title = f"jaxgate: history of {points[0].case}, {plural(len(points), 'run')}"
-    return document(title=title, sections=sections, library=library)
+    sections = []
+    for place, folder in enumerate(dict.fromkeys(point.folder for point in points)):
+        own = [point for point in points if point.folder == folder]
+        since_first = [relative.get(folder, {}).get(point.run) for point in own]
+        words: list[Block] = [Items(lines=changes[folder])] if changes.get(folder) else []
+        charts = [*_chart(SINCE_FIRST, "", own, since_first), *_charts(own)]
+        title = folder or "hardware that is not known"
+        sections.append(Section(key=f"history-{place}", title=title, blocks=[*words, *charts, _runs(own)]))
+    return document(title=f"jaxgate: history of {points[0].case}, {plural(len(points), 'run')}", sections=sections)
 
 
-def _section(
-    place: int, folder: str, points: Sequence[HistoryPoint], lines: Sequence[str], relative: Mapping[str, float]
-) -> Section:
-    since_first = [relative.get(point.run) for point in points]
-    charts = [*_chart(f"history-{place}-first", SINCE_FIRST, "", points, since_first), *_charts(place, points)]
-    values: dict[str, Any] = {"lines": list(lines), "charts": charts, "tables": [_runs(points)]}
-    title = folder or "hardware that is not known"
-    return Section(key=f"history-{place}", title=title, template="tables.html", values=values, charts=charts)
-
-
-def _charts(place: int, points: Sequence[HistoryPoint]) -> Iterator[Chart]:
+def _charts(points: Sequence[HistoryPoint]) -> Iterator[Chart]:
     """The ratio to the baseline, times, and each fact that was not always the same."""
     ratios = [point.ratio if point.ratio is not None else 1.0 if _is_same(point) else None for point in points]
-    yield from _chart(f"history-{place}-ratio", RATIO, "", points, ratios)
+    yield from _chart(RATIO, "", points, ratios)
     names = dict.fromkeys(name for point in points for name in point.figures)
     facts = [name for name in names if not name.endswith(_CLOCK)]
     for name in (*(name for name in _PHASES if name in names), *facts):
-        yield from _chart(f"history-{place}-{name}", name, name, points, [point.figures.get(name) for point in points])
+        yield from _chart(name, name, points, [point.figures.get(name) for point in points])
 
 
 def _is_same(point: HistoryPoint) -> bool:
@@ -81,29 +63,17 @@ def _is_same(point: HistoryPoint) -> bool:
 
 
 def _chart(
-    key: str, title: str, quantity: str, points: Sequence[HistoryPoint], values: Sequence[float | None]
+    title: str, quantity: str, points: Sequence[HistoryPoint], values: Sequence[float | None]
 ) -> Iterator[Chart]:
-    factor, _ = unit_of(quantity) if quantity else (1, "")
-    rows = [
-        {"x": number, "moment": point.moment, "at": _named(point), "y": value * factor, "line": title,
-         "shown": show(quantity, value) if quantity else show_ratio(value, 1)}
+    drawn = [
+        Point(number, value, _named(point))
         for number, (point, value) in enumerate(zip(points, values, strict=True), 1)
         if value is not None
-    ]  # fmt: skip
-    if len(rows) < _FEWEST or len({row["y"] for row in rows}) == 1:
+    ]
+    if len(drawn) < _FEWEST or len({point.y for point in drawn}) == 1:
         return
-    spec = curve(rows, over="run", quantity=quantity, lines=[title], sides=False)
-    spec["mark"]["point"]["size"] = _DOT
-    spec["encoding"]["x"] = {
-        "field": "moment",
-        "type": "temporal",
-        "title": None,
-        "axis": {"grid": False, "tickCount": 5},
-    }
-    spec["encoding"]["y"]["scale"] = {"zero": False, "nice": True}
-    if not quantity:
-        spec["encoding"]["y"]["axis"] = {"labelExpr": "format(datum.value, '.2~f') + ' ×'", "tickCount": 5}
-    yield Chart(key=key, title=title, spec=spec, label=f"{title} over the runs: {spoken_curve(rows)}")
+    show_value = partial(show, quantity) if quantity else partial(show_ratio, against=1)
+    yield line_chart(title, {title: drawn}, show=show_value, about="the runs", moments=True)
 
 
 def _named(point: HistoryPoint) -> str:

@@ -18,11 +18,10 @@ def ended(session: GateSession, record: RunRecord) -> None:
     if not evidence.writes_pages:
         return
     try:
-        from jaxgate.ext.page.chart_library import chart_library  # noqa: PLC0415 - only a run that is over has a page
-        from jaxgate.ext.page.run_page import Result, run_page  # noqa: PLC0415 - likewise
+        from jaxgate.ext.page.run_page import Result, run_page  # noqa: PLC0415 - only a run that is over has a page
 
         shown = Result(run=record, logdir=session.short(evidence.artifacts.root))
-        text = run_page([shown], library=chart_library())
+        text = run_page([shown])
     except Exception as error:  # noqa: BLE001 - a page is no part of a verdict
         evidence.problems.append(f"{PAGE} could not be made: {describe(error)}")
         return

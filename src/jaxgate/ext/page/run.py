@@ -33,16 +33,15 @@ def report(paths: Sequence[Path], output: Path | None) -> int:
         return refuse("report", str(error), 2)
     names = result_names(files, runs) if len(runs) > 1 else [""]
     shown = list(zip(files, names, runs, strict=True))
-    return write_page("report", page, lambda library: results_page(shown, page, library=library))
+    return write_page("report", page, lambda: results_page(shown, page))
 
 
-def results_page(results: Sequence[tuple[Path, str, RunRecord]], page: Path, *, library: str) -> str:
+def results_page(results: Sequence[tuple[Path, str, RunRecord]], page: Path) -> str:
     """The page of some results.
 
     Args:
         results: Of each its file, what it is called on the page, and what it says.
         page: Where the page will lie: its links lead from there to the bundles.
-        library: The charts' JavaScript; empty leaves the charts out.
 
     Returns:
         HTML in one file.
@@ -58,8 +57,7 @@ def results_page(results: Sequence[tuple[Path, str, RunRecord]], page: Path, *, 
                 logdir=str(file.parent),
             )
             for file, name, run in results
-        ],
-        library=library,
+        ]
     )
 
 

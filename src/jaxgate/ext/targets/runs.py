@@ -12,7 +12,6 @@ from typing import Any
 
 from jaxgate.cli.console import complain, say
 from jaxgate.cli.pytest_arguments import artifacts_folder, values_of, without_option
-from jaxgate.ext.page.chart_library import chart_library
 from jaxgate.ext.page.run import PAGE, RESULTS, results_page
 from jaxgate.ext.targets.model import Target
 from jaxgate.keep.artifacts import Artifacts, ForeignFolderError
@@ -202,7 +201,7 @@ def _draw(artifacts: Artifacts, folders: Mapping[str, str], runs: Mapping[str, d
     if not shown:
         return
     try:
-        artifacts.write_page(PAGE, results_page(shown, page, library=chart_library()))
+        artifacts.write_page(PAGE, results_page(shown, page))
     except Exception as error:  # noqa: BLE001 - a page is no part of a verdict
         complain(f"jaxgate gate: {page} could not be made: {type(error).__name__}: {error}")
     else:
