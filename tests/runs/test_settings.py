@@ -10,7 +10,8 @@ import pytest
 from support.jax_settings import settings_restored
 
 from ci.attacks.gated_sources import FUSED
-from jaxgate.observe.machine.environment import read_environment, usable_cores
+from jaxgate.observe.machine.cores import usable_cores
+from jaxgate.observe.machine.environment import read_environment
 
 MODEL = FUSED + "\ndef test_step(gate):\n    gate(step, jnp.linspace(0.0, 1.0, 1_000_000))\n"
 PLAIN = "import os\n"
@@ -92,8 +93,8 @@ def test_what_was_set_is_never_called_identical(here, what):
 
 
 @pytest.mark.skipif(usable_cores() < 2, reason="this process may use one core, and none can be taken away")
-def test_fewer_cores_are_never_called_identical(here):
-    """The same program has fewer threads then."""
+def test_cores_that_the_project_gives_up_are_never_called_identical(here):
+    """The same program has fewer threads then, and no machine took them."""
     before = os.sched_getaffinity(0)
     here.write("conftest.py", PLAIN + "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n")
     try:
@@ -101,6 +102,20 @@ def test_fewer_cores_are_never_called_identical(here):
     finally:
         os.sched_setaffinity(0, before)
     assert status not in UNCHANGED, text
+    assert "cores_given_up" in text
+
+
+@pytest.mark.skipif(usable_cores() < 2, reason="this process may use one core, and none can be taken away")
+def test_fewer_cores_are_another_machine(accepted):
+    """Whoever starts pytest chose them: equal programs are equal, whatever takes longer, and the line says so."""
+    mine = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(mine)})
+    try:
+        code, row, text = verdict(accepted)
+    finally:
+        os.sched_setaffinity(0, mine)
+    assert (code, row["status"]) == (0, "SAME"), text
+    assert "cores" in text
 
 
 def test_variables_of_the_job_are_named(accepted):

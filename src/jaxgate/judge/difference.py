@@ -11,7 +11,7 @@ from functools import cached_property
 
 from jaxgate.judge.launched_programs import why_unknown
 from jaxgate.model.baseline import Baseline
-from jaxgate.model.machine import COMPILE_OPTIONS, CORES, UNKNOWN_SETTINGS
+from jaxgate.model.machine import COMPILE_OPTIONS, CORES, CORES_GIVEN_UP, UNKNOWN_SETTINGS
 from jaxgate.model.measurement import BRANCHES, LOOP, MAX_NAMED, Measurement
 from jaxgate.model.verdict import Origin
 from jaxgate.model.words import MAX_CHANGES_NAMED, in_brackets, shortlist
@@ -29,7 +29,7 @@ _TRACED = frozenset(
     }
 )  # fmt: skip
 """Settings that act while JAX traces: where the program is the same they had no part in it, and have none later."""
-_COMPILES_NOTHING = frozenset({"flax", "jax", "numpy", "optax", "python"})
+_COMPILES_NOTHING = frozenset({"flax", "jax", "numpy", "optax", "python", CORES})
 """What of an environment shows in the programs that a compiler is given, or in calls around them, and not in its code."""
 
 
@@ -103,6 +103,11 @@ class Difference:
         return self.now.hardware == self.baseline.hardware
 
     @cached_property
+    def cores(self) -> bool:
+        """Whether as many cores may be used: fewer of them are another machine, whose times no stored one speaks of."""
+        return self.now.environment.get(CORES) == self.baseline.environment.get(CORES)
+
+    @cached_property
     def native_code(self) -> bool:
         """Whether the libraries whose code the program calls are the same."""
         return self.now.native_code == self.baseline.native_code
@@ -131,12 +136,12 @@ class Difference:
 
     @cached_property
     def settings(self) -> tuple[str, ...]:
-        """Names of what somebody set that compiles or runs the program otherwise: flags, variables, settings, usable cores.
+        """Names of what somebody set that compiles or runs the program otherwise: flags, variables, settings, cores given up.
 
         Both sides of a duel would be compiled and run under today's, so no duel shows what it does. A setting of JAX is
         among it only where the program is the same: what it did while tracing stands in the program.
         """
-        acts = {COMPILE_OPTIONS, UNKNOWN_SETTINGS, *([CORES] if self.hardware else [])}
+        acts = {COMPILE_OPTIONS, UNKNOWN_SETTINGS, CORES_GIVEN_UP}
         return tuple(
             name
             for name in self._changed_names

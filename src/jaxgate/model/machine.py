@@ -58,6 +58,8 @@ UNKNOWN_SETTINGS = "settings"
 """Entry of the environment where the defaults are not known: nothing may then be called unchanged."""
 CORES = "cores"
 """Entry of the environment where a process may not use all cores: how many of how many."""
+CORES_GIVEN_UP = "cores_given_up"
+"""Entry of the environment where the process began with more: not the machine took them, but what it runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

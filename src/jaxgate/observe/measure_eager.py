@@ -29,7 +29,8 @@ from jaxgate.observe.execute.python_calls import Called, count_python
 from jaxgate.observe.execute.samples import Sampled, call_time, sample
 from jaxgate.observe.execute.steps import Stepped, take_further_steps, take_steps
 from jaxgate.observe.execute.subjects import VALUES, EagerSubject
-from jaxgate.observe.machine.environment import fingerprint, hardware_key, read_environment, usable_cores
+from jaxgate.observe.machine.cores import usable_cores
+from jaxgate.observe.machine.environment import fingerprint, hardware_key, read_environment
 from jaxgate.observe.machine.load import read_yardstick
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.tools import Tools

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import jax
 import pytest
 from support.jax_settings import settings_restored
 
-from jaxgate.observe.machine import environment
 from jaxgate.observe.machine.environment import read_environment
 from jaxgate.observe.machine.jax_settings import know_defaults, known_defaults
-from jaxgate.observe.machine.recreated_environment import NotRecreatedError, recreate, use_cores, variables_of
+from jaxgate.observe.machine.recreated_environment import NotRecreatedError, recreate, variables_of
 from jaxgate.processes.defaults_query import find_defaults
 
 FLAG = "--xla_dump_to=/some/where"
@@ -48,13 +46,12 @@ def test_a_path_is_had_from_here_or_not_at_all(monkeypatch):
 
 @pytest.fixture
 def restored():
-    """JAX's defaults are known; afterwards this process has its settings and its cores back."""
-    cores, known = os.sched_getaffinity(0), known_defaults()
+    """JAX's defaults are known; afterwards this process has its settings back."""
+    known = known_defaults()
     know_defaults(find_defaults())
     with settings_restored():
         yield
     know_defaults(known)
-    os.sched_setaffinity(0, cores)
 
 
 @pytest.mark.usefixtures("restored")
@@ -69,7 +66,7 @@ def test_it_runs_where_the_case_ran():
 
 
 @pytest.mark.usefixtures("restored")
-def test_settings_and_cores_are_had_again():
+def test_settings_are_had_again():
     """Numbers, truth values, nothing and words; and it is seen whether it came out so."""
     usual = read_environment(jax.devices()[0])
     wanted = {"jax_default_matmul_precision": "bfloat16", "jax_enable_x64": "True", "jax_default_prng_impl": "rbg"}
@@ -77,13 +74,9 @@ def test_settings_and_cores_are_had_again():
     assert (jax.config.jax_default_matmul_precision, jax.config.jax_enable_x64) == ("bfloat16", True)
     recreate(usual, "cpu")
     assert (jax.config.jax_default_matmul_precision, jax.config.jax_enable_x64) == (None, False)
-    if (count := os.cpu_count() or 1) > 1:
-        recreate(usual | {"cores": f"1 of {count}"}, "cpu")
-        assert len(os.sched_getaffinity(0)) == 1
+    recreate(usual | {"cores": "1 of 64"}, "cpu")  # both sides of a duel have today's
     with pytest.raises(NotRecreatedError, match=r"^python was 2\.7, a process of its own has 3"):
         recreate(usual | {"python": "2.7"}, "cpu")
-    with pytest.raises(NotRecreatedError, match=r"^100,000 cores cannot be had: \d+ cores? may be used here$"):
-        recreate(usual | {"cores": "100000 of 1"}, "cpu")
     with pytest.raises(NotRecreatedError, match=r"^a process of its own would run on cpu$"):
         recreate(usual, "tpu")
 
@@ -99,65 +92,3 @@ def test_what_nobody_set_is_as_jax_has_it():
     know_defaults(None)
     with pytest.raises(NotRecreatedError, match=r"^JAX's defaults are not known, so no process can have the settings"):
         recreate(usual, "cpu")
-
-
-@pytest.fixture
-def cores(monkeypatch):
-    """A machine of eight cores, of which a container has some, and a process may use some of those.
-
-    As Linux does it: what the container lacks is taken away from what is asked for, and to ask for nothing is an error.
-    """
-
-    def have(container, mine, quota=8):
-        held = {"mine": set(mine), "asked": 0}
-
-        def ask(_process, wanted):
-            held["asked"] += 1
-            if not set(wanted) & set(container):
-                raise OSError(22, "Invalid argument")
-            held["mine"] = set(wanted) & set(container)
-
-        monkeypatch.setattr(os, "cpu_count", lambda: 8)
-        monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(held["mine"]))
-        monkeypatch.setattr(os, "sched_setaffinity", ask)
-        monkeypatch.setattr(environment, "_quota", lambda: quota)
-        return held
-
-    return have
-
-
-@pytest.mark.parametrize(
-    ("container", "mine", "quota", "wanted", "now"),
-    [
-        pytest.param({4, 5}, {4, 5}, 8, "2 of 8", {4, 5}, id="as-they-are"),
-        pytest.param(range(8), range(8), 2, "2 of 8", set(range(8)), id="a-quota-as-it-is"),
-        pytest.param({4, 5, 6}, {4, 5, 6}, 8, "2 of 8", {4, 5}, id="some-of-them"),
-        pytest.param({3, 5, 6}, {6}, 8, "2 of 8", {3, 6}, id="more-of-the-container's"),
-        pytest.param(range(8), {6}, 8, "", set(range(8)), id="all-of-the-machine"),
-    ],
-)
-def test_cores_are_chosen_of_those_that_may_be_used(cores, container, mine, quota, wanted, now):
-    """Which ones they were is not known, and the first of the machine may not be this process's; if they do, they stay."""
-    held = cores(container, mine, quota)
-    here = {"cores": wanted} if wanted else {}
-    use_cores(here)
-    assert held["mine"] == now
-    assert held["asked"] == 0 or now != set(mine)
-
-
-@pytest.mark.parametrize(
-    ("container", "mine", "quota", "wanted", "why"),
-    [
-        pytest.param({4, 5}, {4}, 8, "3 of 8", "3 cores cannot be had: 2 cores may be used here", id="a-container"),
-        pytest.param({4}, {4}, 8, "", "8 cores cannot be had: 1 core may be used here", id="all-of-the-machine"),
-        pytest.param(range(8), {4}, 2, "3 of 8", "3 cores cannot be had: 2 cores may be used here", id="a-quota"),
-        pytest.param((), {4}, 8, "2 of 8", "2 cores cannot be had: Invalid argument", id="the-system"),
-    ],
-)
-def test_cores_that_cannot_be_had_are_named(cores, container, mine, quota, wanted, why):
-    """No side of a duel runs on fewer cores than it did."""
-    cores(container, mine, quota)
-    here = {"cores": wanted} if wanted else {}
-    with pytest.raises(NotRecreatedError) as caught:
-        use_cores(here)
-    assert str(caught.value) == why

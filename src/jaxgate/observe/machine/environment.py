@@ -14,7 +14,8 @@ from pathlib import Path
 
 import jax
 
-from jaxgate.model.machine import CORES, HardwareKey
+from jaxgate.model.machine import CORES, CORES_GIVEN_UP, HardwareKey
+from jaxgate.observe.machine.cores import CORES_AT_START, allowed_cores, usable_cores
 from jaxgate.observe.machine.jax_settings import SETTINGS, unusual_settings
 from jaxgate.observe.source_lines import without_folders
 
@@ -93,8 +94,11 @@ def read_environment(device: jax.Device, other: Mapping[str, str] | None = None)
     for name, value in os.environ.items():
         if is_setting(name) and (value.strip() or name not in _FLAGS):
             found[name] = shown(value)
-    if other is None and device.platform == "cpu" and (cores := usable_cores()) < (os.cpu_count() or cores):
-        found[CORES] = f"{cores} of {os.cpu_count()}"
+    if other is None and device.platform == "cpu":
+        if (cores := usable_cores()) < (os.cpu_count() or cores):
+            found[CORES] = f"{cores} of {os.cpu_count()}"
+        if (allowed := allowed_cores()) < CORES_AT_START:
+            found[CORES_GIVEN_UP] = f"{CORES_AT_START - allowed} of {CORES_AT_START}"
     found |= unusual_settings()
     for name in SETTINGS:
         found[name] = str(getattr(jax.config, name))
@@ -120,21 +124,6 @@ def is_setting(variable: str) -> bool:
 def shown(value: str) -> str:
     """The value of a variable as it stands in the environment: on one line, a hash for each path."""
     return without_folders(" ".join(value.split()))
-
-
-def usable_cores() -> int:
-    """Cores that this process may use: its affinity, and the quota of its control group."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, _quota() or cores)
-
-
-def _quota() -> int:
-    """Cores whose time its control group may use; zero where there is no limit."""
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
-        return max(1, round(int(quota) / int(period)))
-    except (OSError, ValueError):  # no such file, or no quota: "max"
-        return 0
 
 
 def fingerprint(*parts: object) -> str:

@@ -1,4 +1,4 @@
-"""An environment had again in another process: its variables, JAX's settings and the cores that may be used.
+"""An environment had again in another process: its variables and JAX's settings.
 
 Flags of XLA are read once in a process. Who wants to run a program as it was run under others needs a process that is
 started with them, and has to see for itself that it came out as it was.
@@ -14,8 +14,7 @@ from typing import Any
 import jax
 
 from jaxgate.model.machine import CORES
-from jaxgate.model.words import plural
-from jaxgate.observe.machine.environment import is_setting, read_environment, shown, usable_cores
+from jaxgate.observe.machine.environment import is_setting, read_environment, shown
 from jaxgate.observe.machine.jax_settings import all_settings, known_defaults
 from jaxgate.observe.source_lines import HASHED_PATH
 
@@ -66,8 +65,6 @@ def recreate(environment: Mapping[str, str], platform: str) -> None:
     defaults = known_defaults()
     if defaults is None:
         raise NotRecreatedError("JAX's defaults are not known, so no process can have the settings of the baseline")
-    if platform == "cpu" and hasattr(os, "sched_setaffinity"):
-        use_cores(environment)
     for name, value in all_settings().items():
         wanted = environment.get(name, defaults.config.get(name, str(value)))
         if wanted != str(value):
@@ -76,33 +73,10 @@ def recreate(environment: Mapping[str, str], platform: str) -> None:
     if device.platform != platform:
         raise NotRecreatedError(f"a process of its own would run on {device.platform}")
     here = read_environment(device)
-    for name in sorted(environment.keys() | here.keys()):
+    for name in sorted((environment.keys() | here.keys()) - {CORES}):  # both sides use those of today
         if environment.get(name) != here.get(name):
             there = environment.get(name, "absent")
             raise NotRecreatedError(f"{name} was {there}, a process of its own has {here.get(name, 'absent')}")
-
-
-def use_cores(environment: Mapping[str, str]) -> None:
-    """Use as many cores as there, and all of the machine where it says nothing of them; which ones is not known.
-
-    Those that may be used already are taken first: a container has some of the machine's, and seldom the first ones.
-
-    Raises:
-        NotRecreatedError: If so many may not be used here.
-    """
-    count = int(environment[CORES].split()[0]) if CORES in environment else os.cpu_count() or 1
-    if usable_cores() == count:
-        return
-    here = os.sched_getaffinity(0)
-    try:
-        if count > len(here):
-            os.sched_setaffinity(0, range(max(os.cpu_count() or 1, *(core + 1 for core in here))))
-        others = sorted(os.sched_getaffinity(0) - here)
-        os.sched_setaffinity(0, [*sorted(here), *others][:count])
-    except OSError as error:
-        raise NotRecreatedError(f"{count:,} cores cannot be had: {error.strerror}") from None
-    if (found := usable_cores()) != count:
-        raise NotRecreatedError(f"{count:,} cores cannot be had: {plural(found, 'core')} may be used here")
 
 
 def _value(text: str) -> Any:
