@@ -117,6 +117,11 @@ class Settings:
     ranks: RankSettings | None  # which of several processes this is; `None` for a run of one
 
     @property
+    def records_anew(self) -> bool:
+        """Whether every case is recorded for good, so that one which cannot be recorded need not be measured to its end."""
+        return self.update is Update.BOTH and not (self.as_measured or self.other_side)
+
+    @property
     def runs_tests(self) -> bool:
         """Whether this process runs the tests: others do for times, none to predict or to trim."""
         return self.kind not in {RunKind.TRIM, RunKind.PLAN, RunKind.RECORD_TIMES, RunKind.UPGRADE}

@@ -38,6 +38,12 @@ SMALL_ON_TPU = KnownBreak(
 _MIRRORED = {Status.SLOWER: Status.FASTER, Status.FASTER: Status.SLOWER}
 
 
+_STEADY = (
+    claim("sampled_traces == 0", "the steady state must not trace"),
+    claim("sampled_compiles == 0", "the steady state must not compile"),
+)
+
+
 def universal_claims(measurement: Measurement, tolerances: Iterable[Tolerance] = ()) -> tuple[Claim, ...]:
     """What holds for every case: one trace over the threaded steps, silence after it, and donation that works.
 
@@ -55,8 +61,7 @@ def universal_claims(measurement: Measurement, tolerances: Iterable[Tolerance] =
             claim(f"traces == {traces}", "state threaded through real steps must not retrace"),
             claim(f"lowerings == {traces}", "nor be lowered again"),
             claim(f"compiles == {traces}", "nor recompile"),
-            claim("sampled_traces == 0", "the steady state must not trace"),
-            claim("sampled_compiles == 0", "the steady state must not compile"),
+            *(() if measurement.traces_each_call else _STEADY),
         )
     )
     if measurement.eager or not measurement.facts.donated_bytes:  # what inner functions lose is not seen from outside

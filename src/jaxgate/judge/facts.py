@@ -24,6 +24,7 @@ _COUNTED_IN = {
     "widened_bytes": "widened",
 }
 """Facts that count loops by their length, and the histograms that count loops of unknown length."""
+_STEADY = frozenset({"sampled_traces", "sampled_compiles"})
 _OTHER_VALUES = 1.0
 """Share by which turns may move where arguments have other values: of two draws of random numbers one may need twice as many."""
 _UNEQUAL = (
@@ -93,6 +94,8 @@ def _not_compared(policy: FactPolicy, now: Measurement, baseline: Baseline) -> F
         why = now.unknown.get(policy.name)
         status = Status.UNDECIDED if policy.unsteady and why else Status.INVALID
         detail = "the baseline has it, today's measurement does not: " + (why or "it cannot be compared")
+    elif now.traces_each_call and policy.name in _STEADY:
+        detail = "each call traces, by design: how many calls were timed decides how often"
     elif other:
         detail = f"not compared: {other} is another one than the baseline's"
     elif policy.name in _COUNTED_IN and _changed_loops(now, baseline, _COUNTED_IN[policy.name]):

@@ -91,6 +91,11 @@ class MaxBatch:
             )
 
 
+STEPS = 3
+"""First calls of a case, each fed from the one before: the commonest retrace comes at the second, and shows whether it settles
+at the third."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computation:
     """What a workload builds: functions, the arguments to call them with, and what must hold.
@@ -106,7 +111,8 @@ class Computation:
             element that has its shape. Without it the donated ones do, where the result has something of their shape.
         next_args: For other loops: makes the positional arguments of the next step from the output and the arguments of
             this one. Without any of the three, each step starts from the same arguments.
-        expected_traces: Traces that ``STEPS`` threaded calls need.
+        expected_traces: Traces that the first ``STEPS`` calls need. From ``STEPS`` on each call may trace, by design: what later
+            calls trace is not judged.
         batch: Where the samples are; checked to be processed in full.
         amount: What one call gets done, in its natural unit; the samples of ``batch`` by default.
         analytic_flops: Matrix-multiplication FLOPs of one call by a closed formula.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 from jaxgate.ext.energy.model import EnergyRun, NoEnergy
-from jaxgate.model.computation import Amount
+from jaxgate.model.computation import STEPS, Amount
 from jaxgate.model.machine import HardwareKey, compiled_for, folder_name, release_line
 from jaxgate.model.numbers import STRICT, Contract, Facts, Phases, Samples
 from jaxgate.model.program import ProgramRecord
@@ -370,6 +370,11 @@ class Measurement(MeasuredProgram):
     demand: Demand | None = None  # what one call asks of one device, where it was compiled for a target
     # what the counters of its devices said of a run of calls, or why nothing; `None` where nobody asked
     energy: EnergyRun | NoEnergy | None = None
+
+    @property
+    def traces_each_call(self) -> bool:
+        """Whether it is by design that each call traces."""
+        return self.expected_traces >= STEPS
 
     @property
     def why_not_called(self) -> str:

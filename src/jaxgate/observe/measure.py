@@ -21,7 +21,7 @@ from jaxgate.observe.execute.dispatches import dispatch_time
 from jaxgate.observe.execute.loop_turns import Turns, count_turns
 from jaxgate.observe.execute.python_calls import Called, count_python
 from jaxgate.observe.execute.references import Reference, observe_reference
-from jaxgate.observe.execute.samples import Sampled, describe_retraces, launch_time, sample
+from jaxgate.observe.execute.samples import Sampled, describe_retraces, launch_time, refuse_retraces, sample
 from jaxgate.observe.execute.steps import Stepped, take_further_steps, take_steps
 from jaxgate.observe.execute.subjects import JittedSubject
 from jaxgate.observe.jax_extend import jax_extend
@@ -42,6 +42,7 @@ def observe(
     store: ReferenceStore,
     progress: Announce = lambda _: None,
     sampling: bool = True,
+    recording: bool = False,
     clocks: Clocks = CLOCKS,
     together: Lockstep = ALONE,
     target: TargetCompiler | None = None,
@@ -69,6 +70,7 @@ def observe(
         store=store,
         progress=progress,
         sampling=sampling,
+        recording=recording,
         clocks=clocks,
         together=together,
         target=target,
@@ -144,6 +146,7 @@ def _run(computation: Computation, compiled: CompiledSubject, tools: Tools) -> _
     tools.progress("running")
     next_args = computation.next_args or carry_donated(lowered.stage, call[0])
     stepped = take_steps(subject, next_args, clock=wall)
+    refuse_retraces(stepped, computation, tools)
     stepped.further = take_further_steps(
         subject, stepped, declared=next_args is not None, clock=wall, together=tools.together
     )

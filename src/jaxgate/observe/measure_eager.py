@@ -26,7 +26,7 @@ from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.correctness import check_agreement, check_batch, refuse_nan
 from jaxgate.observe.execute.dispatches import Launched, count_launches
 from jaxgate.observe.execute.python_calls import Called, count_python
-from jaxgate.observe.execute.samples import Sampled, call_time, sample
+from jaxgate.observe.execute.samples import Sampled, call_time, refuse_retraces, sample
 from jaxgate.observe.execute.steps import Stepped, take_further_steps, take_steps
 from jaxgate.observe.execute.subjects import VALUES, EagerSubject
 from jaxgate.observe.machine.cores import usable_cores
@@ -51,6 +51,7 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
     tools.progress("running")
     jax.clear_caches()  # the first step is a cold one: what an earlier call compiled would hide a later miss
     stepped = take_steps(subject, computation.next_args, clock=tools.clocks.wall, own=_own_time(tools))
+    refuse_retraces(stepped, computation, tools)
     stepped.further = take_further_steps(
         subject, stepped, declared=True, clock=tools.clocks.wall, together=tools.together
     )

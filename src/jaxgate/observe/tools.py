@@ -34,6 +34,7 @@ class Tools:
     store: ReferenceStore  # remembers references, and other programs, between runs
     progress: Announce = lambda _: None  # called with what is being done, before anything that may take long
     sampling: bool = True  # whether to time calls; the counters are taken either way
+    recording: bool = False  # whether the case is recorded: one that retraces is refused before it is timed
     clocks: Clocks = CLOCKS  # what is timed with which
     together: Lockstep = ALONE  # the ranks that run the case, all of them with the same calls
     target: TargetCompiler | None = None  # compiles for hardware that is not there; `None` where the case runs here

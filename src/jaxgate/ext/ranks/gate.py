@@ -76,6 +76,7 @@ class _RankedGate(Gate):
                 store=self._session.references,
                 progress=together.stages(progress),
                 sampling=self._benchmark.enabled,
+                recording=self._session.settings.records_anew,
                 together=together,
             )
         except BrokenRanksError:

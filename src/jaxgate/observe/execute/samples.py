@@ -6,14 +6,16 @@ import math
 from dataclasses import dataclass
 from statistics import median
 
-from jaxgate.model.measurement import MAX_NAMED
+from jaxgate.model.computation import STEPS, Computation
+from jaxgate.model.measurement import MAX_NAMED, InvalidCaseError
 from jaxgate.model.numbers import Contract, Samples
+from jaxgate.model.words import plural
 from jaxgate.observe.arguments.carry import NextArgs, advance
 from jaxgate.observe.arguments.feeder import Call
 from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.arguments.signature import ArgumentKey, argument_keys, explain
 from jaxgate.observe.errors import guarded
-from jaxgate.observe.execute.steps import STEPS, Further, Stepped
+from jaxgate.observe.execute.steps import Further, Stepped
 from jaxgate.observe.execute.subjects import Subject
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.clocks import Clock, OwnTime, WallTime
@@ -233,3 +235,19 @@ def describe_retraces(*calls: Stepped | Further | Sampled) -> tuple[str, ...]:
     if lines and hits:
         lines[0] += f" ({hits} of {sum(one.compiles for one in calls)} compiles out of the persistent cache)"
     return tuple(lines)
+
+
+def refuse_retraces(stepped: Stepped, computation: Computation, tools: Tools) -> None:
+    """Refuse to record a case whose first calls trace more often than expected: timing it would be in vain.
+
+    Raises:
+        InvalidCaseError: If they do.
+    """
+    traces, expected = 1 + stepped.traces, computation.expected_traces
+    if tools.recording and traces > expected:
+        who = "; ".join(describe_retraces(stepped)[:1])
+        raise InvalidCaseError(
+            f"the first {STEPS} calls",
+            f"expected {plural(expected, 'trace')}, found {traces} ({who}); a case that retraces is not recorded: jit once, outside of "
+            f"what is called, or say expected_traces={traces} where it is by design",
+        )

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 
+from jaxgate.model.computation import STEPS
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.arguments.carry import NextArgs, advance, undeclared_state
 from jaxgate.observe.arguments.feeder import Call, on_device, on_host
@@ -23,9 +24,6 @@ from jaxgate.observe.execute.subjects import Subject
 from jaxgate.observe.trace.clocks import Clock, OwnTime, uncollected
 from jaxgate.observe.trace.compile_events import Events, record
 from jaxgate.observe.trace.retraces import Blame, Culprit, retrace_lines
-
-STEPS = 3
-"""Threaded steps: the commonest retrace comes at the second, and shows whether it settles at the third."""
 
 
 @dataclass(frozen=True, slots=True)
