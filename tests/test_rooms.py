@@ -85,7 +85,7 @@ EXCUSED = {
     "src/jaxgate/keep/files.py": "the one that reads",
     "src/jaxgate/keep/duel_handoff.py": "bytes that were read already",
     "src/jaxgate/ext/energy/rapl_counter.py": "/sys",
-    "src/jaxgate/observe/machine/cores.py": "/sys",
+    "src/jaxgate/observe/machine/process.py": "/sys",
     "src/jaxgate/observe/machine/environment.py": "/proc",
     "src/jaxgate/observe/machine/load.py": "/proc and /sys",
     "src/jaxgate/observe/program/custom_call_libraries.py": "/proc, and libraries that this process has loaded",

@@ -61,7 +61,7 @@ SMALL |= {f"jaxgate.plugin.options.{name}" for name in ("command_line", "kinds",
 SMALL |= {f"jaxgate.plugin.xdist.{name}" for name in ("devices", "messages", "nodes")}
 SMALL |= {f"jaxgate.plugin.{name}" for name in ("benchmark_rows", "gating", "guard_fixtures", "hooks", "options")}
 SMALL |= {f"jaxgate.plugin.{name}" for name in ("stash", "time_limit", "xdist")}
-SMALL |= {"jaxgate.observe", "jaxgate.observe.machine", "jaxgate.observe.machine.cores"}
+SMALL |= {"jaxgate.observe", "jaxgate.observe.machine", "jaxgate.observe.machine.process"}
 """What a run without gates may load: every project pays for it whose environment has jaxgate."""
 HEAVY = {"filelock", "jax", "jinja2", "numpy", "pydantic", "scipy"}
 TELLS = """

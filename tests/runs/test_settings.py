@@ -10,8 +10,8 @@ import pytest
 from support.jax_settings import settings_restored
 
 from ci.attacks.gated_sources import FUSED
-from jaxgate.observe.machine.cores import usable_cores
 from jaxgate.observe.machine.environment import read_environment
+from jaxgate.observe.machine.process import usable_cores
 
 MODEL = FUSED + "\ndef test_step(gate):\n    gate(step, jnp.linspace(0.0, 1.0, 1_000_000))\n"
 PLAIN = "import os\n"

@@ -29,9 +29,9 @@ from jaxgate.observe.execute.python_calls import Called, count_python
 from jaxgate.observe.execute.samples import Sampled, call_time, refuse_retraces, sample
 from jaxgate.observe.execute.steps import Stepped, take_further_steps, take_steps
 from jaxgate.observe.execute.subjects import VALUES, EagerSubject
-from jaxgate.observe.machine.cores import usable_cores
 from jaxgate.observe.machine.environment import fingerprint, hardware_key, read_environment
 from jaxgate.observe.machine.load import read_yardstick
+from jaxgate.observe.machine.process import usable_cores
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.captured_constants import describe_constants

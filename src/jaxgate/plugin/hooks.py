@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.observe.machine import cores  # noqa: F401 - counts them before a conftest can give some up
+from jaxgate.observe.machine import process  # noqa: F401 - sees what there is before the first conftest runs
 from jaxgate.plugin import benchmark_rows, time_limit
 from jaxgate.plugin.gating import begin, gating_run
 from jaxgate.plugin.guard_fixtures import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures

@@ -59,7 +59,7 @@ class Deadline:
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Begin to watch."""
-        threading.Thread(target=self._watch, args=(session,), daemon=True).start()
+        threading.Thread(target=self._watch, args=(session,), daemon=True, name="jaxgate time limit").start()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self, nodeid: str) -> None:

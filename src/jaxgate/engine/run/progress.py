@@ -144,7 +144,7 @@ class Progress:
             self._over = threading.Event()
             line = StatusLine(descriptor, live=is_live(descriptor))
             arguments = (self._over, stage, patience_s, line)
-            self._thread = threading.Thread(target=self._watch, args=arguments, daemon=True)
+            self._thread = threading.Thread(target=self._watch, args=arguments, daemon=True, name="jaxgate progress")
             self._thread.start()
 
     def _stop(self) -> None:

@@ -17,6 +17,7 @@ from jaxgate.observe.arguments.signature import ArgumentKey, argument_keys, expl
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.steps import Further, Stepped
 from jaxgate.observe.execute.subjects import Subject
+from jaxgate.observe.machine.process import has_own_threads
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.clocks import Clock, OwnTime, WallTime
 from jaxgate.observe.trace.compile_events import Events, record
@@ -31,6 +32,8 @@ MAX_SAMPLE_CALLS = 1_000
 MAX_SINGLES = 200
 SINGLES_NS = 1_000_000_000
 """Single calls of a latency case: enough for p99, at most a second."""
+AHEAD_NS = 1_000_000_000
+"""So long a subject with threads of its own is called before it is timed: a loader's buffer is full when nobody read from it."""
 TIMED_CALLS = 20
 """Calls that are timed one by one for their median."""
 MAX_REPLAYED = 100
@@ -58,6 +61,8 @@ def sample(subject: Subject, stepped: Stepped, tools: Tools, *, apart: bool, con
     """Time the subject after its steps, as these threaded its state; only the counters where nothing is to be timed."""
     if tools.sampling:
         tools.progress("sampling")
+        if not subject.name and tools.together is ALONE and has_own_threads():
+            _use_up(subject, stepped.next_args, tools.clocks.wall)
     return take_samples(
         subject,
         stepped.next_args,
@@ -68,6 +73,15 @@ def sample(subject: Subject, stepped: Stepped, tools: Tools, *, apart: bool, con
         contract=contract,
         together=tools.together,
     )
+
+
+def _use_up(subject: Subject, next_args: NextArgs | None, clock: Clock) -> None:
+    """Call plain Python for a while before it is timed: its threads may have made things ahead, while nobody asked for them."""
+    end, call = clock() + AHEAD_NS, subject.fresh()
+    with guarded("calling the subject"):
+        while clock() < end:
+            output = subject.call(call)
+            call = advance(next_args, output, call) or subject.again(call)
 
 
 def take_samples(

@@ -15,8 +15,8 @@ from pathlib import Path
 import jax
 
 from jaxgate.model.machine import CORES, CORES_GIVEN_UP, HardwareKey
-from jaxgate.observe.machine.cores import CORES_AT_START, allowed_cores, usable_cores
 from jaxgate.observe.machine.jax_settings import SETTINGS, unusual_settings
+from jaxgate.observe.machine.process import CORES_AT_START, allowed_cores, usable_cores
 from jaxgate.observe.source_lines import without_folders
 
 _PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin")

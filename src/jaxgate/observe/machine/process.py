@@ -1,8 +1,9 @@
-"""Cores of this process. The plugin imports this first: what a conftest gives up later is known to be given up."""
+"""Cores and threads of this process. The plugin imports this before any conftest runs: what is otherwise later is the project's doing."""
 
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 
@@ -27,3 +28,9 @@ def _quota() -> int:
 
 
 CORES_AT_START = allowed_cores()
+_THREADS_AT_START = frozenset(threading.enumerate())
+
+
+def has_own_threads() -> bool:
+    """Whether the project started threads of Python that are still there, such as those of a loader."""
+    return any(not one.name.startswith("jaxgate") for one in set(threading.enumerate()) - _THREADS_AT_START)
