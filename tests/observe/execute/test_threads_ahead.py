@@ -26,7 +26,7 @@ def sampled():
     def step(x):
         now[0] += QUICK_NS if ready[0] > 0 else SLOW_NS
         ready[0] -= 1
-        return x
+        return x + 1
 
     subject = EagerSubject(step, ((jnp.ones(3),), {}), "subject")
     wall = lambda: now[0]  # noqa: E731
