@@ -79,7 +79,7 @@ STORED = Inventory(
 )
 OUTCOME = Outcome(
     verdicts=(evil_verdict(),), tests={f"model/{EVIL}": EVIL}, texts={f"model/{EVIL}": EVIL}, problems=(EVIL,),
-    not_judged=(EVIL,), needs_commit=(EVIL,), baseline_edits=(EVIL,),
+    not_judged=(EVIL,), needs_commit=(EVIL,), baseline_edits=(EVIL,), judge_edits=(EVIL,),
 )  # fmt: skip
 PAGES = {
     "explain": lambda: explain(evil_verdict(), test=EVIL),

@@ -133,18 +133,19 @@ def test_hostile_names_cannot_break_out():
         not_judged=(HOSTILE,),
         problems=(HOSTILE,),
         baseline_edits=(HOSTILE,),
+        judge_edits=(HOSTILE,),
         texts={HOSTILE: f"INVALID\n{HOSTILE}"},
     )
     page = pull_request_page(run)
     blocks = re.findall(r"^(`{4,})text\n.*?\n\1$", page, flags=re.MULTILINE | re.DOTALL)
     outside = re.sub(r"^(`{4,})text\n.*?\n\1$", "", page, flags=re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     assert "\n# owned" not in outside
     spans = re.sub(r"`[^`\n]*`|<code>[^<]*</code>", "", outside)  # in code nothing is a mention, or a link
     assert "<script>" not in spans
     assert "@team" not in spans
     assert "https://" not in spans
-    assert spans.count("<details>") == spans.count("</details>") == 2
+    assert spans.count("<details>") == spans.count("</details>") == 3
     (row,) = [line for line in outside.splitlines() if line.startswith("| ❌ INVALID")]
     assert len(re.findall(r"(?<!\\)\|", row)) == 7
 

@@ -42,6 +42,24 @@ def test_edits_of_baselines_are_named_under_ci(recorded):
     assert "This change edits" in (recorded.path / "perf-artifacts/summary.md").read_text()
 
 
+def test_a_change_that_edits_its_judge_is_told(recorded):
+    """Options, tolerances, marks that leave a test out: in the terminal, on the page and in the results; and not what else it edits."""
+    commit(recorded.path)
+    git(recorded.path, "checkout", "-b", "change")
+    recorded.edit(
+        "test_model.py", "def test_step", "import pytest\n@pytest.mark.skip(reason='slow')\ndef test_step"
+    )
+    recorded.write("pytest.ini", "[pytest]\nperf_strict = false\nxfail_strict = true\n")
+    commit(recorded.path)
+    result = recorded.run("--perf-strict")
+    told = ["pytest.ini: + perf_strict = false", "test_model.py: + @pytest.mark.skip(reason='slow')"]
+    result.shows(f"EDITS ITS JUDGE: 2 lines of this change say how it is judged: {'; '.join(told)}")
+    assert recorded.results()["judge_edits"] == told
+    page = (recorded.path / "perf-artifacts/summary.md").read_text()
+    assert "This change edits 2 lines that say how it is judged" in page
+    assert told[0] in page
+
+
 def test_a_page_that_fails_does_not_take_the_run_with_it(recorded, monkeypatch):
     """Pytest's own summary, and ours, still come."""
     monkeypatch.setenv("JAXGATE_RESULTS_INTO", str(recorded.path / "test_model.py/results.json"))

@@ -36,6 +36,15 @@ _NO_CODE = (
 """Settings that keep git from running what a checkout brings along: embedded repositories, monitors, hooks, verifiers."""
 
 
+_JUDGES = re.compile(
+    r"\bperf_[a-z]+|--perf-|\bJAXGATE_[A-Z]|\baddopts\b|\btolerances\s*=|\bTolerance\(|\bexpected_traces\b|\bmark\.(skip|xfail)"
+)
+
+
+MAX_LINE = 160
+"""Characters of an edited line that are told."""
+
+
 def git_command(folder: Path, *arguments: str) -> list[str]:
     """A command line of git that runs nothing of the checkout."""
     settings = [part for setting in _NO_CODE for part in ("-c", setting)]
@@ -144,6 +153,22 @@ def last_committers(folder: Path) -> dict[Path, str]:
 def merge_base(folder: Path) -> str | None:
     """The commit where this branch left the trunk; ``None`` if git finds no trunk."""
     return next(filter(None, (run_git(folder, "merge-base", "HEAD", trunk) for trunk in TRUNKS)), None)
+
+
+def judge_edits(folder: Path, base: str) -> tuple[str, ...]:
+    """Lines that a checkout changes since a commit and that say how it is judged, ``conftest.py: + perf_strict = false``.
+
+    Of Python and of settings: options, tolerances, what is expected, marks that leave a test out.
+    """
+    settings = ("--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-prefix")
+    answer = run_git(folder, "diff", *settings, base, "--", "*.py", "*.toml", "*.ini", "*.cfg", "*.yml", "*.yaml") or ""
+    file, found = "", []
+    for line in answer.splitlines():
+        if line.startswith(("+++ ", "--- ")):
+            file = file if line[4:] == os.devnull else line[4:]
+        elif line[:1] in ("+", "-") and _JUDGES.search(line):
+            found.append(f"{file}: {line[0]} {line[1:].strip()[:MAX_LINE]}")
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

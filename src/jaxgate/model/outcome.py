@@ -47,6 +47,7 @@ class Outcome:
     # baselines that the checkout changes against its trunk, as git reports them; `None` if it cannot, as in a checkout
     # without history
     baseline_edits: tuple[str, ...] | None = ()
+    judge_edits: tuple[str, ...] = ()  # lines of settings and tests that it changes and that say how it is judged
     # files of the baselines that the last commit does not have as they are: recorded by this run, or, under CI, before
     # it
     needs_commit: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ from jaxgate.plugin.options.table import UPDATE
 from jaxgate.plugin.reports import ON_PAGES
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
 from jaxgate.report.acceptance import review_lines
-from jaxgate.report.printable import shell_word
+from jaxgate.report.printable import printable, shell_word
 from jaxgate.report.summary import count, moved, shared_differences, summary
 from jaxgate.report.text import details, scaling_lines
 from jaxgate.report.units import show
@@ -150,7 +150,9 @@ def summarise(out: Console, config: pytest.Config) -> None:
         ending = config.stash.get(session_end.ENDING, None)
         show_end(out, gates, ending, config.invocation_params.dir, on_pages=on_pages)
     if session_end.OUTCOME in config.stash:
-        for command in workflow_commands(config.stash[session_end.OUTCOME]):
+        outcome = config.stash[session_end.OUTCOME]
+        _edits(out, outcome.judge_edits)
+        for command in workflow_commands(outcome):
             out.ensure_newline()
             out.write_line(command)
     if gates is not None:
@@ -166,6 +168,15 @@ def summarise(out: Console, config: pytest.Config) -> None:
         count = f"{len(missing)} of {len({*selected, *missing})}"
         out.ensure_newline()
         out.write_line(f"jaxgate: {count} gates {verb} not judged{named}{why}", yellow=not strict, red=strict)
+
+
+def _edits(out: Console, edits: Sequence[str]) -> None:
+    """What the change edits of settings and tests, and what is green may be green because of that."""
+    if edits:
+        named = "; ".join(edits[:MAX_LEFT]) + (" …" if len(edits) > MAX_LEFT else "")
+        many = plural(len(edits), "line")
+        out.ensure_newline()
+        out.write_line(printable(f"EDITS ITS JUDGE: {many} of this change say how it is judged: {named}"), yellow=True)
 
 
 def show_end(out: Console, session: GateSession, ending: Ending | None, folder: Path, *, on_pages: bool) -> None:

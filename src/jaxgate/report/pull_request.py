@@ -6,7 +6,7 @@ Names of tests come from whoever opened the pull request: nothing that they hold
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jaxgate.ext.history.text import describe_drift
 from jaxgate.model.decision import Status
@@ -54,13 +54,17 @@ def pull_request_page(outcome: Outcome) -> str:
     if outcome.baseline_edits is None:
         parts.append("⚠️ Whether this change edits baselines is not known: git finds no trunk; check out its history.")
     elif outcome.baseline_edits:
-        edits = "\n".join(outcome.baseline_edits[:MAX_EDITS])
-        more = (
-            f"\n… and {len(outcome.baseline_edits) - MAX_EDITS} more" if len(outcome.baseline_edits) > MAX_EDITS else ""
-        )
         title = f"This change edits {len(outcome.baseline_edits)} baseline files: what is green may be green because of that"
-        parts.append(fold(f"⚠️ {title}", fenced(edits + more)))
+        parts.append(fold(f"⚠️ {title}", fenced("\n".join(_first(outcome.baseline_edits)))))
+    if outcome.judge_edits:
+        title = f"This change edits {plural(len(outcome.judge_edits), 'line')} that say how it is judged"
+        parts.append(fold(f"⚠️ {title}", fenced("\n".join(_first(outcome.judge_edits)))))
     return printable("\n\n".join(parts)) + "\n"
+
+
+def _first(lines: Sequence[str]) -> list[str]:
+    left = len(lines) - MAX_EDITS
+    return [*lines[:MAX_EDITS], *([f"… and {left} more"] if left > 0 else [])]
 
 
 def _headline(outcome: Outcome) -> str:

@@ -41,6 +41,7 @@ def results_json(outcome: Outcome) -> str:
         "unfit": list(outcome.unfit),
         "undecided_changed": [verdict.case for verdict in outcome.verdicts if verdict.changed_untimed],
         "baseline_edits": None if outcome.baseline_edits is None else list(outcome.baseline_edits),
+        "judge_edits": list(outcome.judge_edits),
         "needs_commit": list(outcome.needs_commit),
         "scaling": [asdict(series) for series in outcome.scaling],
         "environments": [dict(one) for one in environments],

@@ -15,7 +15,7 @@ from jaxgate.engine.run.orphans import Orphans
 from jaxgate.ext import parts
 from jaxgate.judge.timing.rates import scaling
 from jaxgate.keep.files import append_page, write_atomic
-from jaxgate.keep.git import merge_base, run_git
+from jaxgate.keep.git import judge_edits, merge_base, run_git
 from jaxgate.keep.results import parse_results
 from jaxgate.model.outcome import Outcome
 from jaxgate.report.pull_request import error_commands, pull_request_page
@@ -93,6 +93,7 @@ def _outcome(session: GateSession, ending: Ending, selected: AbstractSet[str], e
         commit=session.provenance.commit,
         dirty=session.provenance.dirty,
         baseline_edits=_baseline_edits(session) if session.settings.strict else (),
+        judge_edits=_judge_edits(session) if session.settings.strict else (),
         needs_commit=ending.changes.needs_commit,
         compiled_as=compiled_as,
         elsewhere=elsewhere,
@@ -117,3 +118,8 @@ def _baseline_edits(session: GateSession) -> tuple[str, ...] | None:
         return None
     edits = run_git(session.project, "diff", "--name-status", base, "--", str(session.settings.stored))
     return None if edits is None else tuple(edits.splitlines())
+
+
+def _judge_edits(session: GateSession) -> tuple[str, ...]:
+    base = merge_base(session.project)
+    return () if base is None else judge_edits(session.project, base)
