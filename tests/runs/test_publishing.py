@@ -46,9 +46,7 @@ def test_a_change_that_edits_its_judge_is_told(recorded):
     """Options, tolerances, marks that leave a test out: in the terminal, on the page and in the results; and not what else it edits."""
     commit(recorded.path)
     git(recorded.path, "checkout", "-b", "change")
-    recorded.edit(
-        "test_model.py", "def test_step", "import pytest\n@pytest.mark.skip(reason='slow')\ndef test_step"
-    )
+    recorded.edit("test_model.py", "def test_step", "import pytest\n@pytest.mark.skip(reason='slow')\ndef test_step")
     recorded.write("pytest.ini", "[pytest]\nperf_strict = false\nxfail_strict = true\n")
     commit(recorded.path)
     result = recorded.run("--perf-strict")

@@ -174,9 +174,9 @@ def _edits(out: Console, edits: Sequence[str]) -> None:
     """What the change edits of settings and tests, and what is green may be green because of that."""
     if edits:
         named = "; ".join(edits[:MAX_LEFT]) + (" …" if len(edits) > MAX_LEFT else "")
-        many = plural(len(edits), "line")
+        many = plural(len(edits), "line of this change says", "lines of this change say")
         out.ensure_newline()
-        out.write_line(printable(f"EDITS ITS JUDGE: {many} of this change say how it is judged: {named}"), yellow=True)
+        out.write_line(printable(f"EDITS ITS JUDGE: {many} how it is judged: {named}"), yellow=True)
 
 
 def show_end(out: Console, session: GateSession, ending: Ending | None, folder: Path, *, on_pages: bool) -> None:

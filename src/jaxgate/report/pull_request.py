@@ -57,7 +57,9 @@ def pull_request_page(outcome: Outcome) -> str:
         title = f"This change edits {len(outcome.baseline_edits)} baseline files: what is green may be green because of that"
         parts.append(fold(f"⚠️ {title}", fenced("\n".join(_first(outcome.baseline_edits)))))
     if outcome.judge_edits:
-        title = f"This change edits {plural(len(outcome.judge_edits), 'line')} that say how it is judged"
+        title = (
+            f"This change edits {plural(len(outcome.judge_edits), 'line that says', 'lines that say')} how it is judged"
+        )
         parts.append(fold(f"⚠️ {title}", fenced("\n".join(_first(outcome.judge_edits)))))
     return printable("\n\n".join(parts)) + "\n"
 
