@@ -53,6 +53,7 @@ CONTENT = {
         "sampled_compiles": 0,
         "sampled_traces": 0,
         "stablehlo_ops": 40,
+        "trace_equations": 12,
         "temp_bytes": 20000,
         "transcendentals": 1000,
         "traces": 1,
@@ -146,6 +147,7 @@ LATER = {
             "loop_turns",
             "python_calls",
             "remade_jits",
+            "trace_equations",
             "transcendentals",
         )
     },

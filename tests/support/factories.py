@@ -42,6 +42,7 @@ FACTS = Facts(
     sampled_compiles=0,
     jitted=1,
     remade_jits=0,
+    trace_equations=12,
     loop_turns=0,
     kept_arrays=0,
     donated_bytes=16384,

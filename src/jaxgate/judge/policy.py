@@ -72,6 +72,12 @@ POLICIES: tuple[FactPolicy, ...] = (
         why="bfloat16 that becomes float32, or float32 float64, in memory and time; scalars may",
     ),
     _added_up(
+        name="trace_equations",
+        relative=0.5,
+        absolute=50,
+        why="what tracing writes, dead equations too: they cost time to trace, and leave nothing in the program",
+    ),
+    _added_up(
         name="stablehlo_ops",
         relative=0.5,
         absolute=20,

@@ -22,6 +22,7 @@ LATER_KEYS = frozenset(
         "facts.loop_turns",
         "facts.python_calls",
         "facts.remade_jits",
+        "facts.trace_equations",
         "facts.transcendentals",
         "fingerprints.devices",
         "fingerprints.executable",

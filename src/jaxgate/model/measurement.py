@@ -24,7 +24,7 @@ _EACH_CALL = (
     "host_callbacks", "matmul_flops", "widened_bytes", "collectives", "collective_bytes", "aliased_bytes", "xla_flops",
     "xla_bytes", "transcendentals",
 )  # fmt: skip
-_EACH_PROGRAM = ("constant_bytes", "stablehlo_ops", "code_bytes")
+_EACH_PROGRAM = ("constant_bytes", "trace_equations", "stablehlo_ops", "code_bytes")
 _MOST = ("temp_bytes",)
 CALL_FACTS = (*_EACH_CALL, *_EACH_PROGRAM, *_MOST)
 """Facts of programs that become those of a call: summed over its launches, over its programs, or the most of one."""
@@ -247,6 +247,7 @@ class Culprits:
     # what plain Python puts on devices or reads back: what it is for, to the source lines
     transfer_lines: Mapping[str, str] = field(default_factory=dict)
     reads: tuple[str, ...] = ()  # how and where plain Python reads the memory of arrays, and how often
+    thrown_away: str = ""  # what was traced in vain, where that is most of it
     remade: tuple[str, ...] = ()  # the functions that a plain one jits anew at each call
     kept: str = ""  # the arrays that each of its steps leaves behind
     allocations: tuple[str, ...] = ()  # the largest buffers of the program; read only when memory is red

@@ -44,6 +44,8 @@ class Facts:
     host_callbacks: int | None = None
     matmul_flops: int | None = None
     widened_bytes: int | None = None
+    # Equations that tracing wrote, those that nothing needs too, so that no compiler sees them.
+    trace_equations: int | None = None
     stablehlo_ops: int | None = None
     # What the arguments decide: turns of loops whose length the program does not say.
     loop_turns: int | None = None

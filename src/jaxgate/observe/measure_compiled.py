@@ -353,6 +353,7 @@ def _culprits(compiled: CompiledSubject, *functions: object) -> Culprits:
     structure, work = compiled.program.structure, compiled.program.work
     return Culprits(
         constants=describe_constants(structure.constants, *functions),
+        thrown_away=work.thrown_away,
         remade=compiled.lowered.remade,
         callbacks=work.callback_lines,
         lines={**structure.lines, **compiled.communication.lines, **work.lines},

@@ -65,6 +65,28 @@ FAULTS = (
         at=("jnp.linalg.norm(kernel, ord=2)",),
     ),
     structure(
+        "numbers for a log that is gone are still computed",
+        "linear_solve",
+        (
+            "    return best, places",
+            "    for _ in range(60):\n        norm = jnp.sum(kernel * 2)\n    return best, places",
+        ),
+        moves={"trace_equations"},
+        culprit=r"^traced and thrown away.*: 60 × (mul|reduce_sum)",
+        at=("norm = jnp.sum(kernel * 2)",),
+    ),
+    structure(
+        "every row is looked at, and the last one kept",
+        "rnn_scan",
+        (
+            "    return params, loss\n",
+            "    for row in [xs[0, 0, 0] for _ in range(BATCH * BATCH)]:\n        extra = row * 0\n    return params, loss + extra\n",
+        ),
+        moves={"trace_equations"},
+        culprit=r"^traced and thrown away.*: \d+ × ",
+        at=("for row in [xs[0, 0, 0]", "extra = row * 0"),
+    ),
+    structure(
         "a solver goes on until nothing moves",
         "fixed_point",
         ("change > 1e-4", "change > 1e-6"),

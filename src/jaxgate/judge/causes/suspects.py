@@ -90,6 +90,12 @@ def _made_anew(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         yield Cause(text=f"jitted anew at each call, and traced: {named}", explains=frozenset({"remade_jits"}))
 
 
+def _thrown_away(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    before = None if baseline is None else baseline.facts.trace_equations
+    if now.culprits.thrown_away and (now.facts.trace_equations or 0) > (before or 0):
+        yield Cause(text=now.culprits.thrown_away, explains=frozenset({"trace_equations", "trace_ns"}), root=True)
+
+
 def _not_donated(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     explains = frozenset({"donated_bytes", "aliased_bytes"}) | MEMORY
     if baseline is not None:
@@ -244,6 +250,7 @@ _FINDERS: tuple[Finder, ...] = (
     _retraced,
     _jitted_no_more,
     _made_anew,
+    _thrown_away,
     _not_donated,
     _donation_lost,
     _calls_python,

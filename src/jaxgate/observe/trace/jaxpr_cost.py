@@ -21,12 +21,14 @@ from typing import Any, NamedTuple
 
 import jax
 
-from jaxgate.model.measurement import EACH_TURN
+from jaxgate.model.measurement import EACH_TURN, MAX_NAMED
 from jaxgate.observe.arguments.signature import short
 from jaxgate.observe.hlo.collectives import COLLECTIVES
 from jaxgate.observe.jax_extend import jax_extend
 from jaxgate.observe.source_lines import at, is_own_file, is_project_file, places, short_path
 
+_MANY, _SOME = 100, 20
+"""Equations in vain from which they are named, and those of a kind whose lines are looked up."""
 _FRAMES = 64
 """Frames that are looked through for a line of the project."""
 MATMUL, COLLECTIVE, WIDENING, CALLBACK = "matmul", "collective", "widening", "callback"
@@ -202,6 +204,8 @@ class Work:
     widened: Mapping[str, int]  # how often each array is made wider: from bfloat16 to float32, from float32 to float64
     widened_bytes: int  # size of the results of that, on one device
     callbacks: Mapping[str, int]  # how often it calls each Python function
+    equations: int  # that tracing wrote, dead ones and equal ones too; the body of a loop once
+    thrown_away: str  # those of them that nothing needs, or that stand there already, where they are most of all
     lines: Mapping[str, str]  # any label above to the source lines of such operations
 
     def only_raises(self, host_callbacks: int) -> bool:
@@ -219,14 +223,35 @@ class Work:
 class _Node:
     """One equation after numbering: what it reads and what work it does."""
 
+    equation: Any
     reads: tuple[int, ...]
     work: _Work = field(default_factory=Counter)
 
 
+@dataclass(slots=True)
+class _Traced:
+    """What tracing wrote, of all bodies together."""
+
+    lines: defaultdict[str, list[str]]  # of each label
+    equations: int = 0
+    in_vain: list[Any] = field(default_factory=list)  # equations that nothing needs, or that stand there already
+
+    def thrown_away(self) -> str:
+        """The kinds of equations that were written in vain, each with the lines of some; empty where they are few."""
+        if len(self.in_vain) < _MANY or 2 * len(self.in_vain) < self.equations:
+            return ""
+        kinds: defaultdict[str, list[Any]] = defaultdict(list)
+        for equation in self.in_vain:
+            kinds[equation.primitive.name].append(equation)
+        most = sorted(kinds.items(), key=lambda kind: -len(kind[1]))[:MAX_NAMED]
+        named = (f"{len(some):,} × {name}{at(places(map(line_of, some[:_SOME])))}" for name, some in most)
+        return f"traced and thrown away: {', '.join(named)}"
+
+
 def count_work(jaxpr: Any) -> Work:
     """Count the work of a ``ClosedJaxpr`` (``jax.stages.Traced.jaxpr``)."""
-    lines: defaultdict[str, list[str]] = defaultdict(list)
-    work = _Scope(lines).run(jaxpr.jaxpr)
+    traced = _Traced(defaultdict(list))
+    work, lines = _Scope(traced).run(jaxpr.jaxpr), traced.lines
     lines.update({label: lines[label.removesuffix(EACH_TURN)] for _, label, _ in work})
     return Work(
         matmul_flops=_amount(work, MATMUL),
@@ -236,6 +261,8 @@ def count_work(jaxpr: Any) -> Work:
         widened=_labels(work, WIDENING),
         widened_bytes=_amount(work, WIDENING),
         callbacks=_labels(work, CALLBACK),
+        equations=traced.equations,
+        thrown_away=traced.thrown_away(),
         lines={label: text for label, found in lines.items() if (text := places(found))},
     )
 
@@ -255,8 +282,8 @@ def _amount(work: _Work, kind: str) -> int:
 class _Scope:
     """One body: values are numbered, equal equations share their numbers (value numbering)."""
 
-    def __init__(self, lines: defaultdict[str, list[str]]) -> None:
-        self.lines = lines
+    def __init__(self, traced: _Traced) -> None:
+        self.traced = traced
         self.nodes: list[_Node] = []
         self.made_by: dict[int, int] = {}  # value number -> index of its node
         self.known: dict[Any, tuple[int, ...]] = {}
@@ -276,6 +303,7 @@ class _Scope:
             seen.add(index)
             total.update(self.nodes[index].work)
             needed += [self.made_by[value] for value in self.nodes[index].reads if value in self.made_by]
+        self.traced.in_vain += [node.equation for index, node in enumerate(self.nodes) if index not in seen]
         return total
 
     def fresh(self, count: int) -> tuple[int, ...]:
@@ -308,13 +336,15 @@ class _Scope:
         return [read(atom) for atom in jaxpr.outvars]
 
     def _equation(self, equation: Any, reads: tuple[int, ...]) -> tuple[int, ...]:
+        self.traced.equations += 1
         nested = tuple(jax_extend().core.jaxprs_in_params(equation.params))
         effects = _lasting(equation)
         key = None if nested or effects else (equation.primitive, reads, str(equation.params))
         if key is not None and key in self.known:
+            self.traced.in_vain.append(equation)
             return self.known[key]
         results = self.fresh(len(equation.outvars))
-        node = _Node(reads=reads, work=self._work(equation))
+        node = _Node(equation, reads=reads, work=self._work(equation))
         self.nodes.append(node)
         self.made_by.update(dict.fromkeys(results, len(self.nodes) - 1))
         if effects:
@@ -335,11 +365,11 @@ class _Scope:
                 total[_in_loop(item) if name == "while" else item] += count * _times(name, params, item.kind)
         for item in () if nested else items_of(equation):
             total[item] += 1
-            self.lines[item.label].append(line_of(equation))
+            self.traced.lines[item.label].append(line_of(equation))
         return total
 
     def _inner(self, body: Any) -> _Work:
-        return _Scope(self.lines).run(getattr(body, "jaxpr", body))
+        return _Scope(self.traced).run(getattr(body, "jaxpr", body))
 
 
 def _in_loop(item: Item) -> Item:

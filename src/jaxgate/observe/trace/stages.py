@@ -90,6 +90,7 @@ def _facts(signature: Sequence[Leaf], structure: Structure, work: Work, executab
         host_callbacks=structure.host_callbacks,
         matmul_flops=work.matmul_flops,
         widened_bytes=work.widened_bytes,
+        trace_equations=work.equations,
         stablehlo_ops=sum(structure.operations.values()),
         **compiled_facts(executable),
     )
