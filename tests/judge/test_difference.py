@@ -17,7 +17,7 @@ from support.factories import (
     measurement,
 )
 
-from jaxgate.judge.difference import Difference, environment_differences
+from jaxgate.judge.difference import OUTSIDE, Difference, environment_differences
 from jaxgate.judge.time import judge_time
 from jaxgate.model.decision import Status
 from jaxgate.model.machine import HardwareKey
@@ -105,6 +105,14 @@ def test_every_row_of_the_table(row, where):
 def test_an_unchanged_source_is_not_blamed(row):
     """Compiler options that differ or are unknown while the source is the same do not come from the code."""
     assert Difference(changed(*row), baseline()).origin.place != "code"
+
+
+def test_another_version_of_a_package_is_named():
+    """Where the program changed and nothing of the project's or of JAX's did; the same version, or an unknown one, is no reason."""
+    now = replace(changed(program=CHANGED), libraries={"solver": "1.1", "new": "2"})
+    assert Difference(now, baseline(libraries={"solver": "1.0", "gone": "1"})).origin.place == "solver 1.0 → 1.1"
+    assert Difference(now, baseline(libraries={"solver": "1.1"})).origin.place == OUTSIDE
+    assert Difference(changed(), baseline(libraries={"solver": "1.0"})).origin.place == "nothing changed"
 
 
 @pytest.mark.parametrize("field", ["source", "options"])

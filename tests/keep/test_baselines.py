@@ -75,6 +75,7 @@ CONTENT = {
     "launched": {},
     "matmuls": {"float32[8,64] x float32[64,64]": 3},
     "launched_programs": [],
+    "libraries": {},
     "native_code": {},
     "operations": {"stablehlo.add 8x64xf32": 37, "stablehlo.dot_general 8x64xf32": 3},
     "phases": {
@@ -109,6 +110,7 @@ FREE = (
     "later",
     "launched",
     "matmuls",
+    "libraries",
     "native_code",
     "operations",
     "options",
@@ -132,6 +134,7 @@ KEYS = [place for place in keys() if place[-1] not in {*range(9), *IN_PLACE} and
 LATER = {
     ("called",): {},
     ("launched_programs",): (),
+    ("libraries",): {},
     ("native_code",): {},
     ("transferred",): {},
     ("turns",): {},
@@ -373,7 +376,10 @@ WRONG = {
     ("facts",): ([],),
     ("samples",): ([], 2000, "none"),
     **{(key,): (None,) for key in ("case", "test", "hardware", "provenance", "environment", "phases")},
-    **{(key,): (None, []) for key in ("called", "collectives", "native_code", "widened", "launched", "transferred")},
+    **{
+        (key,): (None, [])
+        for key in ("called", "collectives", "libraries", "native_code", "widened", "launched", "transferred")
+    },
 }
 
 

@@ -135,6 +135,13 @@ class Difference:
         return environment_differences(self.now.environment, self.baseline.environment)
 
     @cached_property
+    def libraries(self) -> tuple[str, ...]:
+        """Packages that the program comes from and that have another version, one line each."""
+        now, before = self.now.libraries, self.baseline.libraries
+        both = now.keys() & before.keys()
+        return environment_differences({name: now[name] for name in both}, {name: before[name] for name in both})
+
+    @cached_property
     def settings(self) -> tuple[str, ...]:
         """Names of what somebody set that compiles or runs the program otherwise: flags, variables, settings, cores given up.
 
@@ -251,6 +258,8 @@ class Difference:
             return "not separable here" if environment else OUTSIDE  # the source does not spell its options out
         if environment:
             return "JAX tracing and lowering" if not self.program and _has_release(environment) else "environment"
+        if not self.program and self.libraries:
+            return ", ".join(self.libraries)
         if not (self.program and self.inputs and self.arrivals and self.devices):
             return OUTSIDE
         if not self.executable:

@@ -28,6 +28,7 @@ LATER_KEYS = frozenset(
         "fingerprints.executable",
         "later",
         "launched_programs",
+        "libraries",
         "native_code",
         "phases.dispatch_ns",
         "phases.trace_wait_ns",

@@ -324,6 +324,8 @@ class MeasuredProgram(Measured):
     # by target of its program's custom calls, the library whose code is called, with a hash; an empty text where that
     # is not known. What comes with JAX or XLA is not in it.
     native_code: Mapping[str, str] = field(default_factory=dict)
+    # versions of the packages whose functions made operations of its program, but for those of the environment
+    libraries: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sent_bytes(self) -> int | None:

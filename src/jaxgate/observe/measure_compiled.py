@@ -307,6 +307,7 @@ def read_compiled(
         phases=replace(program.phases, yardstick_ns=compiled.yardstick_ns),
         results=read_results(lowered.stage, output_shardings(program.executable)),
         operations=program.structure.operations,
+        libraries=program.work.libraries,
         native_code=find_native_code(program.structure.operations, compiled.hardware.platform),
         unseen=lowered.unseen,
         depends_on_values=value_dependent(lowered.stage.compiler_ir("stablehlo")),

@@ -137,6 +137,7 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         matmuls=programs.histogram(lambda one: one.program.work.matmuls),
         collectives=programs.histogram(lambda one: one.communication.counts),
         widened=programs.histogram(lambda one: one.program.work.widened),
+        libraries=dict(sorted(pair for one in programs.programs for pair in one.program.work.libraries.items())),
         native_code=programs.native_code(subject.devices[0].platform),
         depends_on_values=programs.depends_on_values,
         only_raises=programs.only_raises,

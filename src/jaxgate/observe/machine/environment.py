@@ -79,6 +79,11 @@ def _versions() -> Mapping[str, str]:
     return found
 
 
+def has_version(package: str) -> bool:
+    """Whether the environment says which version of a package there is."""
+    return package in _versions()
+
+
 def read_environment(device: jax.Device, other: Mapping[str, str] | None = None) -> dict[str, str]:
     """Collect what may change a program or its speed: versions, flags, JAX settings, driver and runtime, system.
 

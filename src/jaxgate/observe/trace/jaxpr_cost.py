@@ -26,6 +26,7 @@ from jaxgate.observe.arguments.signature import short
 from jaxgate.observe.hlo.collectives import COLLECTIVES
 from jaxgate.observe.jax_extend import jax_extend
 from jaxgate.observe.source_lines import at, is_own_file, is_project_file, places, short_path
+from jaxgate.observe.trace.libraries import libraries_of
 
 _MANY, _SOME = 100, 20
 """Equations in vain from which they are named, and those of a kind whose lines are looked up."""
@@ -205,6 +206,7 @@ class Work:
     widened_bytes: int  # size of the results of that, on one device
     callbacks: Mapping[str, int]  # how often it calls each Python function
     equations: int  # that tracing wrote, dead ones and equal ones too; the body of a loop once
+    libraries: Mapping[str, str]  # packages that some of them come from, with their versions
     thrown_away: str  # those of them that nothing needs, or that stand there already, where they are most of all
     lines: Mapping[str, str]  # any label above to the source lines of such operations
 
@@ -233,12 +235,12 @@ class _Traced:
     """What tracing wrote, of all bodies together."""
 
     lines: defaultdict[str, list[str]]  # of each label
-    equations: int = 0
+    equations: list[Any] = field(default_factory=list)
     in_vain: list[Any] = field(default_factory=list)  # equations that nothing needs, or that stand there already
 
     def thrown_away(self) -> str:
         """The kinds of equations that were written in vain, each with the lines of some; empty where they are few."""
-        if len(self.in_vain) < _MANY or 2 * len(self.in_vain) < self.equations:
+        if len(self.in_vain) < _MANY or 2 * len(self.in_vain) < len(self.equations):
             return ""
         kinds: defaultdict[str, list[Any]] = defaultdict(list)
         for equation in self.in_vain:
@@ -261,7 +263,8 @@ def count_work(jaxpr: Any) -> Work:
         widened=_labels(work, WIDENING),
         widened_bytes=_amount(work, WIDENING),
         callbacks=_labels(work, CALLBACK),
-        equations=traced.equations,
+        equations=len(traced.equations),
+        libraries=libraries_of(traced.equations),
         thrown_away=traced.thrown_away(),
         lines={label: text for label, found in lines.items() if (text := places(found))},
     )
@@ -336,7 +339,7 @@ class _Scope:
         return [read(atom) for atom in jaxpr.outvars]
 
     def _equation(self, equation: Any, reads: tuple[int, ...]) -> tuple[int, ...]:
-        self.traced.equations += 1
+        self.traced.equations.append(equation)
         nested = tuple(jax_extend().core.jaxprs_in_params(equation.params))
         effects = _lasting(equation)
         key = None if nested or effects else (equation.primitive, reads, str(equation.params))
