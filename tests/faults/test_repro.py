@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import zlib
 
 import pytest
+from support.corpora import EVERY
 from support.processes import python
 
 from jaxgate.ext.repro.modules import readable
 from tests.faults.repro import REPRODUCED, reproduced
 
+pytestmark = pytest.mark.skipif(
+    not os.environ.get(EVERY), reason=f"tests/cli/test_repro.py tries one; all with {EVERY}=1"
+)
 BARE = """
 import os
 import sys

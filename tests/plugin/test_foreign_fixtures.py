@@ -118,7 +118,7 @@ def test_a_named_gate_is_red_however_it_was_asked_for(project, way, arguments):
         project.write(name, text)
     assert project.record().run(*arguments).code == 0
     project.edit("test_model.py", "x * 2", "jnp.concatenate([x] * 9) @ jnp.ones((72, 9))")
-    result = project.run(*arguments)
+    result = project.run("--perf-profile=never", *arguments)
     assert result.code == 1
     result.counts(failed=1)
     result.shows("REGRESSED  model/one  on", "1 case: 1 REGRESSED")
