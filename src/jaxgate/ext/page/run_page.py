@@ -182,7 +182,7 @@ def _about(result: Result) -> list[Block]:
     hardware = sorted({case.hardware for case in run.cases if case.hardware})
     jax = sorted({_environment(case).get("jax", "") for case in run.cases} - {""})
     facts = (
-        ("Commit", run.commit or "unknown"),
+        ("Commit", (run.commit or "unknown")[:10]),
         ("Ended", run.moment.replace("T", " ").replace("+00:00", " UTC") or "unknown"),
         ("Hardware", ", ".join(hardware) or "unknown"),
         ("jax", ", ".join(jax) or "unknown"),
