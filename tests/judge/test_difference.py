@@ -17,7 +17,7 @@ from support.factories import (
     measurement,
 )
 
-from jaxgate.judge.difference import OUTSIDE, Difference, environment_differences
+from jaxgate.judge.difference import NO_SOURCE, OUTSIDE, Difference, environment_differences
 from jaxgate.judge.time import judge_time
 from jaxgate.model.decision import Status
 from jaxgate.model.machine import HardwareKey
@@ -218,7 +218,7 @@ def test_identity_does_not_ask_for_the_source(source):
 @pytest.mark.parametrize(
     ("now", "before", "reason"),
     [
-        (changed(program=CHANGED), baseline(), "program changed and no duel was run"),
+        (changed(program=CHANGED), baseline(), f"program changed [{NO_SOURCE}] and no duel was run"),
         (changed(options=CHANGED), baseline(), "compiler options changed and no duel was run"),
         (changed(inputs=CHANGED), baseline(), "inputs changed and no duel was run"),
         (changed(environment=RELEASE), baseline(), "environment changed [jax 0.10.2 → 0.12.0] and no duel was run"),
@@ -410,7 +410,7 @@ def test_a_duel_judges_what_identity_does_not(status):
     duel = decision(status, reason=f"found {status}")
     verdict = timed(changed(program=CHANGED), baseline(), duel)
     assert (verdict.status, verdict.decision) == (status, duel)
-    assert verdict.reason == f"found {status} (program changed)"
+    assert verdict.reason == f"found {status} (program changed [{NO_SOURCE}])"
 
 
 def test_the_same_executable_needs_no_duel():
@@ -419,7 +419,7 @@ def test_the_same_executable_needs_no_duel():
         Difference(changed(program=CHANGED), baseline()), None, "no duel was run", same_executable=True
     )
     assert verdict.status is Status.SAME
-    assert verdict.reason == "the same executable as the baseline's (program changed)"
+    assert verdict.reason == f"the same executable as the baseline's (program changed [{NO_SOURCE}])"
 
 
 def test_the_same_executable_hides_what_a_setting_does():
@@ -461,7 +461,10 @@ def test_executables_are_compared_where_all_else_is_equal(now, before, may):
 def test_why_there_was_no_duel_is_said():
     """The reason goes on with what kept the duel from being run."""
     verdict = judge_time(Difference(changed(program=CHANGED), baseline()), None, "the budget for duels is spent")
-    assert (verdict.status, verdict.reason) == (Status.UNDECIDED, "program changed and the budget for duels is spent")
+    assert (verdict.status, verdict.reason) == (
+        Status.UNDECIDED,
+        f"program changed [{NO_SOURCE}] and the budget for duels is spent",
+    )
 
 
 def test_a_setting_of_jax_is_named_before_releases():
@@ -498,7 +501,7 @@ def test_error_checks_are_no_unknown_python():
     other = replace(FINGERPRINTS, program="1" * 32)
     verdict = judge_time(Difference(measurement(**checked, fingerprints=other), before), None, "no duel was run")
     assert (verdict.status, verdict.anywhere) == (Status.UNDECIDED, True)
-    assert verdict.reason == "program changed and no duel was run"
+    assert verdict.reason == f"program changed [{NO_SOURCE}] and no duel was run"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from support.factories import CASE, measurement, record
 
-from jaxgate.judge.difference import Difference
+from jaxgate.judge.difference import NO_SOURCE, Difference
 from jaxgate.judge.time import FLOOR_NS, TIMES, against_stored
 from jaxgate.judge.verdict import judge
 from jaxgate.model.baseline import StoredBaseline
@@ -198,7 +198,9 @@ def test_a_changed_program_that_no_duel_could_time_is_not_called_outside_of_itse
     """What is far slower is red; that it is something outside the program is a guess that nothing supports."""
     verdict = judged(slow(fingerprints=replace(measurement().fingerprints, program="1" * 32)), stored())
     assert verdict.status is Status.SLOWER
-    assert verdict.time.reason == "program changed and no duel was run, and yet 20.0 × slower than recorded"
+    assert (
+        verdict.time.reason == f"program changed [{NO_SOURCE}] and no duel was run, and yet 20.0 × slower than recorded"
+    )
 
 
 @pytest.mark.parametrize(

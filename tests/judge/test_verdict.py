@@ -20,6 +20,7 @@ from support.factories import (
     record,
 )
 
+from jaxgate.judge.difference import NO_SOURCE
 from jaxgate.judge.order import ALWAYS_FAIL
 from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
 from jaxgate.judge.verdict import describe, judge, judge_invalid
@@ -103,7 +104,7 @@ def test_another_program_without_a_duel_is_undecided(strict):
     now = measurement(fingerprints=replace(FINGERPRINTS, program="p1"))
     verdict = verdict_of(now, record(), strict=strict)
     assert (verdict.status, verdict.fails) == (Status.UNDECIDED, False)
-    assert verdict.time.reason == "program changed and no duel was run"
+    assert verdict.time.reason == f"program changed [{NO_SOURCE}] and no duel was run"
     assert verdict.origin.place == "options or values that the function's source does not have"
 
 

@@ -18,6 +18,8 @@ from jaxgate.model.words import MAX_CHANGES_NAMED, in_brackets, shortlist
 
 OUTSIDE = "options or values that the function's source does not have"
 """As how the test calls ``gate``, what a module makes outside of all functions, or other arguments."""
+NO_SOURCE = "its source did not: a value from outside, or the order of a set"
+"""Of a program that changed alone: it depends on the process, or on values that no source spells out."""
 ONLY_SOURCE = "the test's own source did not change"
 """Where a difference comes from, if no program is known that could be compared."""
 OTHER_EXECUTABLE = "the same program compiles to another executable here, and nothing that is known explains it"
@@ -307,7 +309,9 @@ class Difference:
             )
             if not same
         ]
-        return f"{' and '.join(changed)} changed{in_brackets((*libraries, *self.environment))}" if changed else ""
+        alone = changed == ["program"] and self.source is True and not self.libraries
+        why = (*libraries, *self.environment, *([NO_SOURCE] if alone else []))
+        return f"{' and '.join(changed)} changed{in_brackets(why)}" if changed else ""
 
 
 def library_name(library: str) -> str:
