@@ -79,6 +79,16 @@ def test_a_constant_that_makes_a_loop_turn_more_is_the_culprit(project, lab, als
     assert (constant in result.text) is not also
 
 
+def test_a_slow_down_is_told_once_under_ci(slower, project, lab, monkeypatch):
+    """Its text stands where failures are shown; pytest's summary, which has no limit there, has its first line."""
+    monkeypatch.setenv("CI", "true")
+    slower()
+    lab.processes = [1.3, 1.3]
+    text = project.run("--perf-max-undecided=1").text
+    assert text.count("next      reproduce: pytest") == 1
+    assert text.splitlines()[-2].startswith("FAILED test_model.py::test_wave - SLOWER  model/wave  on ")
+
+
 def test_a_real_slow_down_is_repeated_in_a_real_process(project):
     """From exp to tan, 300x300, four times: eight times as slow and no fact moves; suspect first, then red with its culprit."""
     project.instruments["processes"] = 1  # 5 s each; the others need no clock

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -185,10 +186,25 @@ def settle(waiting: HeldTest, verdict: Verdict, *, compiled_as: str, elsewhere: 
         return
     if test.text:
         reports[0].outcome = "failed"
-        reports[0].longrepr = test.text
+        reports[0].longrepr = RedText(test.text)  # type: ignore[assignment]  # pytest asks for no more than it has
         vars(reports[0]).pop("wasxfail", None)
     elif reports[0].passed:
         mark_expected(reports[0], test.verdicts)
+
+
+class RedText:
+    """Why a test failed, for pytest: whole where failures are shown, the first line in its summary, as of any other test."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.reprcrash = SimpleNamespace(message=text.partition("\n")[0])
+
+    def __str__(self) -> str:
+        return self._text
+
+    def toterminal(self, out: Any) -> None:
+        """Show it."""
+        out.line(self._text)
 
 
 def _log(config: pytest.Config, reports: Sequence[pytest.TestReport]) -> None:
