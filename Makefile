@@ -1,6 +1,6 @@
 # `make perf` (K=scan selects), `make test`, `make test-quick` for the rooms that compile no JAX program, and `make docs` for the
 # site in build/docs. The first call sets up .venv, later ones do not. SHUFFLE=7 runs the tests in an order drawn from that
-# number, ALL_PLANTS=1 tries all planted mistakes, not a sixth of the slow ones. `make perf-target` compiles cases for
+# number, ALL_PLANTS=1 tries all planted mistakes, not a tenth of the slow ones. `make perf-target` compiles cases for
 # a TPU or GPUs that are not there (TARGET chooses), in an environment of its own that has their compiler, 640 or 400 MB:
 # the families that have baselines for it, or what K names. SIZE=full K=training compiles the training steps at the size
 # that needs the chip.

@@ -44,6 +44,17 @@ def explained(known=None, *, facts=None, **changes):
     return {str(cause): cause.explains for cause in rank_causes(measurement(facts=facts, **changes), known, QUANTITIES)}
 
 
+IN_VAIN = "traced and thrown away: 347 × select_n at model.py:9"
+
+
+@pytest.mark.parametrize(("operations", "named"), [(40, True), (300, False)], ids=["as before", "longer as well"])
+def test_what_is_traced_in_vain_is_named_where_the_program_stays_as_it_is(operations, named):
+    """A loop that is unrolled writes more in vain, too, and is unrolled."""
+    facts = {"trace_equations": 900, "stablehlo_ops": operations}
+    found = causes("trace_equations", baseline(), facts=facts, culprits=Culprits(thrown_away=IN_VAIN))
+    assert (IN_VAIN in found) is named
+
+
 # Who must not be named
 
 
@@ -65,6 +76,7 @@ GUILTY = {
         lost=("state['w']: no output has its type",),
         callbacks=("print_loss at model.py:9",),
         reads=("2 × item()",),
+        thrown_away=IN_VAIN,
         allocations=("768 kB f32[3,256,256]",),
     ),
 }

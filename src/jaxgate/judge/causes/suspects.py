@@ -91,9 +91,16 @@ def _made_anew(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
 
 
 def _thrown_away(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    before = None if baseline is None else baseline.facts.trace_equations
-    if now.culprits.thrown_away and (now.facts.trace_equations or 0) > (before or 0):
+    """What tracing writes in vain; where the program grew with it, that grew for a reason of its own."""
+    written, kept = (_more(now, baseline, name) for name in ("trace_equations", "stablehlo_ops"))
+    if now.culprits.thrown_away and written > 4 * max(0, kept):
         yield Cause(text=now.culprits.thrown_away, explains=frozenset({"trace_equations", "trace_ns"}), root=True)
+
+
+def _more(now: Measurement, baseline: Baseline | None, fact: str) -> int:
+    """By how much a fact grew; 0 where one side does not know it."""
+    values = [getattr(side.facts, fact) for side in (now, baseline) if side is not None]
+    return 0 if None in values or baseline is None else values[0] - values[1]
 
 
 def _not_donated(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
