@@ -37,7 +37,7 @@ ROLES = {
     "repro/standalone targets/compiled targets/compilers targets/interface targets/topology",
     "judge": "history/chain profile/operations ranks/merge upgrade/launches doctor/checkup",
     "keep": "upgrade/notes history/store profile/events",
-    "report": "page/document page/blocks page/drawing page/curves page/run_page history/page diff/page profile/table",
+    "report": "page/document page/blocks page/drawing page/curves page/cases page/run_page history/page diff/page profile/table",
     "processes": "bisect/git_bisect bisect/releases bisect/revisions opinion/process opinion/worker profile/worker "
     "repro/compile_server targets/process targets/worker times/sessions upgrade/environment upgrade/environment_runs "
     "upgrade/runs upgrade/venv",

@@ -17,6 +17,7 @@ from jaxgate.model.claim import ALTERNATIVES, Claim, KnownBreak, claim
 from jaxgate.model.decision import Decision, Status
 from jaxgate.model.duel import Duel, ReferenceDuel
 from jaxgate.model.measurement import Measurement, ReferenceFacts
+from jaxgate.model.numbers import STEADY_FACTS
 from jaxgate.model.verdict import Finding
 from jaxgate.model.workload import Tolerance
 
@@ -38,9 +39,9 @@ SMALL_ON_TPU = KnownBreak(
 _MIRRORED = {Status.SLOWER: Status.FASTER, Status.FASTER: Status.SLOWER}
 
 
-_STEADY = (
-    claim("sampled_traces == 0", "the steady state must not trace"),
-    claim("sampled_compiles == 0", "the steady state must not compile"),
+_STEADY = tuple(
+    claim(f"{fact} == 0", f"the steady state must not {what}")
+    for fact, what in zip(STEADY_FACTS, ("trace", "compile"), strict=True)
 )
 
 

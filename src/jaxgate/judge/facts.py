@@ -12,7 +12,7 @@ from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.decision import Status
 from jaxgate.model.measurement import EACH_TURN, MeasuredProgram, Measurement
-from jaxgate.model.numbers import ARRIVAL_FACTS, Facts
+from jaxgate.model.numbers import ARRIVAL_FACTS, STEADY_FACTS, Facts
 from jaxgate.model.policy import FactPolicy
 from jaxgate.model.verdict import Finding
 from jaxgate.model.workload import Tolerance
@@ -24,7 +24,6 @@ _COUNTED_IN = {
     "widened_bytes": "widened",
 }
 """Facts that count loops by their length, and the histograms that count loops of unknown length."""
-_STEADY = frozenset({"sampled_traces", "sampled_compiles"})
 _OTHER_VALUES = 1.0
 """Share by which turns may move where arguments have other values: of two draws of random numbers one may need twice as many."""
 _UNEQUAL = (
@@ -94,7 +93,7 @@ def _not_compared(policy: FactPolicy, now: Measurement, baseline: Baseline) -> F
         why = now.unknown.get(policy.name)
         status = Status.UNDECIDED if policy.unsteady and why else Status.INVALID
         detail = "the baseline has it, today's measurement does not: " + (why or "it cannot be compared")
-    elif now.traces_each_call and policy.name in _STEADY:
+    elif now.traces_each_call and policy.name in STEADY_FACTS:
         detail = "each call traces, by design: how many calls were timed decides how often"
     elif other:
         detail = f"not compared: {other} is another one than the baseline's"

@@ -104,6 +104,8 @@ CALLED_FACTS = (
     "loop_turns",
 )
 """What only calls of a jitted subject show."""
+STEADY_FACTS = ("sampled_traces", "sampled_compiles")
+"""What calls after the first ones trace and compile."""
 COUNTED_FACTS = ("xla_flops", "xla_bytes", "transcendentals")
 """What a compiler counts in the optimised program; calls of libraries are opaque to it."""
 ARRIVAL_FACTS = ("sent_bytes", "sent_arguments", "moved_arrays")

@@ -24,7 +24,7 @@ def show(quantity: str, value: float | None) -> str:
         return "unknown"
     scales = _SCALES.get(quantity.rpartition("_")[2])
     if scales is None:
-        return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
+        return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
     factor, unit = _scale(value, scales)
     return f"{_digits(value / factor, whole=factor == scales[0][0])} {unit}"
 
@@ -63,6 +63,8 @@ def _scale(value: float, scales: tuple[tuple[float, str], ...]) -> tuple[float, 
 
 
 def _digits(scaled: float, *, whole: bool) -> str:
+    if not math.isfinite(scaled):
+        return str(scaled)
     digits = 0 if whole else max(0, 3 - len(str(int(abs(scaled)))))
     text = f"{scaled:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -29,7 +29,10 @@ def sampled():
         return x + 1
 
     subject = EagerSubject(step, ((jnp.ones(3),), {}), "subject")
-    wall = lambda: now[0]  # noqa: E731
+
+    def wall():
+        return now[0]
+
     stepped = take_steps(subject, None, clock=wall)
     tools = Tools(store=ReferenceCache(None), clocks=replace(CLOCKS, wall=wall))
     return sample(subject, stepped, tools, apart=False, contract="throughput").samples.run_ns

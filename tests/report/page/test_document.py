@@ -12,8 +12,9 @@ import pytest
 
 from ci.page.samples import MARKS, hostile_run, sample_run
 from jaxgate.ext.page.blocks import Cell, Column, Section, Table
+from jaxgate.ext.page.cases import to_file
 from jaxgate.ext.page.document import document, source
-from jaxgate.ext.page.run_page import Result, run_page, to_file
+from jaxgate.ext.page.run_page import Result, run_page
 
 PLAIN_ELEMENTS = {
     "a", "b", "body", "button", "caption", "circle", "code", "dd", "details", "div", "dl", "dt", "figcaption", "figure", "g", "h1",

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from ci.page.samples import sample_run
-from jaxgate.ext.page.run_page import LEFT_OUT, MOST_LINES, Result, cut, finding_text, headline, run_page
+from jaxgate.ext.page.cases import LEFT_OUT, MOST_LINES, cut, finding_text
+from jaxgate.ext.page.run_page import Result, headline, run_page
 from jaxgate.model.outcome import FindingRecord, RunRecord, TimeRecord
 from jaxgate.model.verdict import CallTimes
 
@@ -72,6 +73,14 @@ def test_the_interval_stands_on_one_axis(ratio, place):
     """One time of the baseline is in its middle; half and twice lie as far from it, and what is beyond at its ends."""
     page = shown(changed(sample_run(1), time=TimeRecord(status="SAME", ratio=ratio, low=ratio, high=ratio)))
     assert f'<circle cx="{place}"' in page
+
+
+def test_a_case_is_no_part_of_the_page():
+    """Its name may be that of a section: the link to it, and the section's, lead to different places."""
+    page = shown(changed(changed(sample_run(3), case="cases"), 1, case="table"))
+    ids = re.findall(r' id="([^"]*)"', page)
+    assert len(set(ids)) == len(ids)
+    assert {"cases", "case/cases", "table", "case/table"} <= set(ids)
 
 
 def test_without_a_duel_the_row_says_why():
@@ -184,6 +193,28 @@ def test_calls_of_two_days_decide_nothing():
     page = shown(changed(run, figures=replace(run.cases[0].figures, times=times)))
     assert "Single calls, taken on two days, which decides nothing" in page
     assert "now 1 calls, median 2 ms" in page
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+def test_a_number_that_is_none_is_no_end_of_the_page(number):
+    """Whoever wrote the results may have put one anywhere: it is shown or left out, and nothing is drawn of it."""
+    run = sample_run(8, red=1)
+    cases = [
+        replace(
+            case,
+            run_ns=number,
+            time=replace(case.time, ratio=number, low=number, high=number),
+            findings=(FindingRecord(kind="fact", name="traces", status="REGRESSED", now=number, against=number),),
+            roofline={"least_ns": number},
+            figures=replace(case.figures, now=dict.fromkeys(case.figures.now, number), stored={"temp_bytes": number}),
+        )
+        for case in run.cases
+    ]
+    points = tuple(replace(point, per_second=number) for point in run.scaling[0].points)
+    run = replace(run, cases=tuple(cases), scaling=(replace(run.scaling[0], points=points),))
+    page = run_page([Result(run=run, name="a"), Result(run=sample_run(8), name="b")])
+    assert 'id="cases"' in page
+    assert not re.search(r'd="[^"]*(inf|nan)', page)
 
 
 def test_long_texts_are_cut_and_say_so():

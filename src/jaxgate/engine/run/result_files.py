@@ -78,6 +78,7 @@ def _outcome(session: GateSession, ending: Ending, selected: AbstractSet[str], e
     result = session.result
     tests = {verdict.case: result.tests[verdict.case] for verdict in result.verdicts if verdict.case in result.tests}
     compiled_as, elsewhere = session.settings.compiled_as, session.settings.elsewhere
+    baseline_edits, judged_by = _edits(session) if session.settings.strict else ((), ())
     return Outcome(
         verdicts=tuple(result.verdicts),
         tests=tests,
@@ -92,8 +93,8 @@ def _outcome(session: GateSession, ending: Ending, selected: AbstractSet[str], e
         scaling=scaling(result.verdicts),
         commit=session.provenance.commit,
         dirty=session.provenance.dirty,
-        baseline_edits=_baseline_edits(session) if session.settings.strict else (),
-        judge_edits=_judge_edits(session) if session.settings.strict else (),
+        baseline_edits=baseline_edits,
+        judge_edits=judged_by,
         needs_commit=ending.changes.needs_commit,
         compiled_as=compiled_as,
         elsewhere=elsewhere,
@@ -111,15 +112,10 @@ def _problems(session: GateSession, orphans: Orphans | None) -> Iterator[str]:
         yield from (f"{session.short(error.path)} is unreadable: {error.reason}" for error in orphans.unreadable)
 
 
-def _baseline_edits(session: GateSession) -> tuple[str, ...] | None:
-    """What the checkout changes in the stored baselines since it left the trunk; ``None`` if git does not know."""
+def _edits(session: GateSession) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """What the checkout changes since it left the trunk: baselines, ``None`` if git does not know; lines that say how it is judged."""
     base = merge_base(session.project)
     if base is None:  # no git, a checkout without history: the page says that it is not known
-        return None
-    edits = run_git(session.project, "diff", "--name-status", base, "--", str(session.settings.stored))
-    return None if edits is None else tuple(edits.splitlines())
-
-
-def _judge_edits(session: GateSession) -> tuple[str, ...]:
-    base = merge_base(session.project)
-    return () if base is None else judge_edits(session.project, base)
+        return None, ()
+    files = run_git(session.project, "diff", "--name-status", base, "--", str(session.settings.stored))
+    return None if files is None else tuple(files.splitlines()), judge_edits(session.project, base)

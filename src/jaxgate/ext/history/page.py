@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from math import isfinite
 
 from jaxgate.ext.history.model import HistoryPoint
 from jaxgate.ext.page.blocks import Block, Cell, Chart, Column, Items, Section, Table
@@ -68,7 +69,7 @@ def _chart(
     drawn = [
         Point(number, value, _named(point))
         for number, (point, value) in enumerate(zip(points, values, strict=True), 1)
-        if value is not None
+        if value is not None and isfinite(value)
     ]
     if len(drawn) < _FEWEST or len({point.y for point in drawn}) == 1:
         return

@@ -6,6 +6,7 @@ differ in one number are a curve over it; cases that begin alike and end alike, 
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -192,7 +193,7 @@ def _sides(name: str) -> tuple[tuple[str, str], ...]:
 
 def _figure(case: CaseRecord, side: str, quantity: str) -> float | None:
     found: float | None = None if case.figures is None else getattr(case.figures, side).get(quantity)
-    return found
+    return found if found is not None and math.isfinite(found) else None
 
 
 def _differ(values: Sequence[float]) -> bool:
@@ -228,7 +229,13 @@ def _bandwidth(series: Sequence[Series], cases: Mapping[str, CaseRecord], on: st
     for one in series:
         for case in (cases[name] for _, name in one.members):
             amount = case.amount
-            if one.unit != "bytes" or amount is None or amount.bus_factor is None or not case.run_ns:
+            if (
+                one.unit != "bytes"
+                or amount is None
+                or amount.bus_factor is None
+                or not case.run_ns
+                or not math.isfinite(case.run_ns)
+            ):
                 continue
             rate = amount.count * amount.bus_factor * 1e9 / case.run_ns
             point = Point(amount.count, rate, show("bytes", amount.count))
@@ -250,7 +257,7 @@ def _scaling(run: RunRecord) -> Iterator[Fold]:
     """Rates over the number of devices, with what they would be if each device did as much as on the fewest."""
     columns = [Column(title=one, number=True) for one in ("devices", "rate", "efficiency")]
     for series in run.scaling:
-        if not series.points:
+        if not series.points or not all(math.isfinite(point.per_second) for point in series.points):
             continue
         first = series.points[0]
         show_rate = partial(show_rate_of, unit=series.unit)

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import quote
 
-from jaxgate.ext.page.blocks import Block, Cell, Column, Fold, Items, Links, Properties, Section, Table, Text
+from jaxgate.ext.page.blocks import Block, Cell, Column, Fold, Items, Properties, Section, Table
+from jaxgate.ext.page.cases import all_cases, environment_of, figure, rows_of, told_in_full
 from jaxgate.ext.page.curves import chart_sections
 from jaxgate.ext.page.document import document
-from jaxgate.ext.page.drawing import strip_chart
-from jaxgate.model.decision import Status
-from jaxgate.model.outcome import CaseRecord, FindingRecord, RunRecord
+from jaxgate.model.outcome import CaseRecord, RunRecord
 from jaxgate.model.words import plural
-from jaxgate.report.printable import printable
-from jaxgate.report.units import show, show_pair, show_rate, show_ratio
+from jaxgate.report.units import show
 
-_GOOD = {Status.SAME, Status.FASTER, Status.IMPROVED}
-_CALM = {Status.EXPECTED, Status.UNDECIDED, Status.WAIVED, Status.NO_BASELINE, Status.STALE_BASELINE}
-_MACHINE = frozenset({"trace_wait_ns", "yardstick_ns"})
-"""They measure the machine, and always move."""
-_MOST_FAILED, _OPEN = 50, 3
-"""Failed cases that are told in full, and how many of them stand open."""
-MOST_LISTED, MOST_LINES, MOST_TEXT, MOST_DETAILED = 50, 400, 12_000, 500
-"""Problems of one kind; lines and characters of one text; cases whose figures the table has: a page stays below 5 MB."""
-LEFT_OUT = "left out here, because this page would be too large; the bundle of the case has it"
-_ENDS = 2.0
-"""The axis of intervals goes from half the time to twice as much; what lies beyond stands at its end."""
+_MOST_FAILED, MOST_LISTED = 50, 50
+"""Failed cases that are told in full, and problems of one kind that are listed."""
+_AXIS = "The little intervals share one axis, from half the time of the baseline to twice as much; the stroke is its own time."
 _COMPARED = {
     "run_ns": "a call",
     "least_ns": "a call at least, estimated",
@@ -49,25 +36,6 @@ class Result:
     logdir: str = "perf-artifacts"  # the same folder as the reader types it, for a command
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    """A case of a result, and its ``id``."""
-
-    case: CaseRecord
-    result: Result
-    key: str
-
-    @property
-    def kind(self) -> str:
-        if self.case.fails:
-            return "bad"
-        return "good" if self.case.status in _GOOD else "calm" if self.case.status in _CALM else "bad"
-
-    @property
-    def word(self) -> str:
-        return self.case.recorded.upper() or self.case.status
-
-
 def run_page(results: Sequence[Result]) -> str:
     """The page.
 
@@ -77,14 +45,11 @@ def run_page(results: Sequence[Result]) -> str:
     Returns:
         HTML in one file.
     """
-    rows = _rows(results)
-    environments = list(
-        {
-            tuple(sorted(_environment(row.case).items())): _environment(row.case)
-            for row in rows
-            if _environment(row.case)
-        }.values()
-    )
+    rows = rows_of((case, result.folder, result.logdir) for result in results for case in result.run.cases)
+    environments: list[Mapping[str, str]] = []
+    for environment in (environment_of(row.case) for row in rows):
+        if environment and environment not in environments:
+            environments.append(environment)
     failed = [row for row in rows if row.case.fails]
     sections = []
     if failed:
@@ -93,7 +58,7 @@ def run_page(results: Sequence[Result]) -> str:
             Section(
                 key="failed",
                 title="What failed",
-                blocks=[_failure(row, at) for at, row in enumerate(failed[:_MOST_FAILED])],
+                blocks=[told_in_full(row, at) for at, row in enumerate(failed[:_MOST_FAILED])],
                 note=f"{left} more failed; they are in the table." if left > 0 else "",
             )
         )
@@ -101,7 +66,7 @@ def run_page(results: Sequence[Result]) -> str:
         Section(
             key="cases",
             title="All cases",
-            blocks=[_all_cases(rows, environments)],
+            blocks=[all_cases(rows, environments)],
             note=_AXIS if any(row.case.time.ratio for row in rows) else "",
         )
     )
@@ -130,32 +95,8 @@ def run_page(results: Sequence[Result]) -> str:
     return document(title=f"jaxgate: {len(results)} results side by side", sections=sections, header=header, kind=worst)
 
 
-_AXIS = "The little intervals share one axis, from half the time of the baseline to twice as much; the stroke is its own time."
-
-
-def _environment(case: CaseRecord) -> Mapping[str, str]:
-    return {} if case.figures is None else case.figures.environment
-
-
 def _named_environment(environment: Mapping[str, str], number: int) -> str:
     return f"Environment {number}: jax {environment.get('jax', 'unknown')} on {environment.get('backend', 'unknown')}"
-
-
-def _rows(results: Sequence[Result]) -> list[_Row]:
-    """All cases, red ones first; no two have the same ``id``."""
-    cases = sorted(
-        ((case, result) for result in results for case in result.run.cases), key=lambda one: not one[0].fails
-    )
-    taken: set[str] = set()
-    rows = []
-    for case, result in cases:
-        plain = "-".join(printable(case.case).split()) or "unnamed"
-        key = next(
-            name for name in (plain, *(f"{plain}~{number}" for number in range(2, len(cases) + 2))) if name not in taken
-        )
-        taken.add(key)
-        rows.append(_Row(case=case, result=result, key=key))
-    return rows
 
 
 def headline(run: RunRecord) -> tuple[str, str]:
@@ -180,7 +121,7 @@ def _about(result: Result) -> list[Block]:
     """Of what a run is, and what is wrong with it besides the cases."""
     run = result.run
     hardware = sorted({case.hardware for case in run.cases if case.hardware})
-    jax = sorted({_environment(case).get("jax", "") for case in run.cases} - {""})
+    jax = sorted({environment_of(case).get("jax", "") for case in run.cases} - {""})
     facts = (
         ("Commit", (run.commit or "unknown")[:10]),
         ("Ended", run.moment.replace("T", " ").replace("+00:00", " UTC") or "unknown"),
@@ -203,224 +144,6 @@ def _about(result: Result) -> list[Block]:
     return found
 
 
-def _failure(row: _Row, place: int) -> Fold:
-    """A case that failed: text, suspects, single calls, what moved, the program's difference, the largest buffers."""
-    case = row.case
-    blocks: list[Block] = [Text(lines=cut(case.text.splitlines() or list(map(finding_text, case.findings))))]
-    blocks.append(
-        Links(
-            links=list(_links(row)),
-            command=f"jaxgate tensorboard --logdir {row.result.logdir}" if case.bundle and case.profiled else "",
-        )
-    )
-    if case.causes:
-        blocks.append(Items(title="Suspects, the one that explains most first", lines=case.causes, ordered=True))
-    if case.operations:
-        blocks.append(_operations(case))
-    times = {} if case.figures is None else {"now": case.figures.times.now, "baseline": case.figures.times.stored}
-    finite = {side: [time for time in values if math.isfinite(time)] for side, values in times.items()}
-    if any(finite.values()):
-        in_turn = case.figures is not None and case.figures.times.in_turn
-        when = "taken in turn" if in_turn else "taken on two days, which decides nothing"
-        sides = {side: values for side, values in finite.items() if values}
-        blocks.append(strip_chart(f"Single calls, {when}", sides, show=lambda time: show("run_ns", time)))
-    moved = _figures(case, moved=True)
-    if moved.rows:
-        blocks.append(moved)
-    if case.changes:
-        title = "What changed in the program since its baseline"
-        blocks.append(Text(title=title, lines=cut(case.changes), difference=True))
-    if case.allocations:
-        blocks.append(Text(title="The largest buffers", lines=cut(case.allocations)))
-    if case.figures is not None:
-        blocks.append(Fold(title="All figures", blocks=[_figures(case, moved=False)]))
-    return Fold(title=case.case, kind=row.kind, word=row.word, open=place < _OPEN, blocks=blocks)
-
-
-def cut(lines: Sequence[str]) -> list[str]:
-    """The first lines of a text that a page has room for, and a word about the rest."""
-    shown: list[str] = []
-    left = MOST_TEXT
-    for line in lines[:MOST_LINES]:
-        left -= len(line)
-        if left < 0:
-            break
-        shown.append(line)
-    missing = len(lines) - len(shown)
-    return [*shown, f"… {missing} more lines {LEFT_OUT}"] if missing else shown
-
-
-def _links(row: _Row) -> Iterator[tuple[str, str]]:
-    yield f"#{quote(row.key, safe='/[]=,:@~')}", "its row in the table"
-    if row.case.bundle and (folder := to_file(row.result.folder, row.case.case)):
-        yield f"{folder}/report.md", "its report"
-        yield folder, "its bundle"
-
-
-def to_file(folder: str, name: str) -> str:
-    """A link below the page's own folder, or below a folder of ours; empty if a name would lead elsewhere."""
-    parts = name.split("/")
-    if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts):
-        return ""
-    before = [part for part in folder.split("/") if part not in ("", ".")]
-    return "/".join([".", *(quote(part, safe="") for part in (*before, *parts))])
-
-
-def finding_text(finding: FindingRecord) -> str:
-    """``temp_bytes 4.2 MB against 2.1 MB = 2.00 ×``; the reason of what has no numbers."""
-    name = finding.name or finding.kind
-    if finding.now is None or finding.against is None:
-        return f"{name}: {finding.detail}" if finding.detail else name
-    quantity = name.split(" ")[0]
-    ratio = show_ratio(finding.now, finding.against)
-    return f"{name} {show(quantity, finding.now)} against {show(quantity, finding.against)}{ratio and ' = '}{ratio}"
-
-
-def _operations(case: CaseRecord) -> Table:
-    columns = [Column(title="operation"), Column(title="line")]
-    columns += [Column(title=title, number=True) for title in ("now", "other side", "longer by")]
-    rows: list[list[Cell | str]] = [
-        [
-            f"gap after {one.name}" if one.gap else one.name,
-            one.line or "–",
-            Cell(text=show("run_ns", one.now_ns), order=one.now_ns),
-            Cell(text=show("run_ns", one.other_ns), order=one.other_ns),
-            Cell(text=f"+{show('run_ns', one.now_ns - one.other_ns)}", order=one.now_ns - one.other_ns),
-        ]
-        for one in case.operations
-    ]
-    return Table(caption="Where the time goes: operations that take longer", columns=columns, rows=rows, shown=True)
-
-
-def _figures(case: CaseRecord, *, moved: bool) -> Table:
-    """All figures, or those that are not the baseline's."""
-    titles = ("now", "baseline", "ratio", "reference")
-    columns = [Column(title="quantity"), *(Column(title=one, number=True) for one in titles)]
-    caption = f"What moved in {case.case}" if moved else f"All figures of {case.case}"
-    return Table(caption=caption, columns=columns, rows=list(_figure_rows(case, moved=moved)), shown=moved)
-
-
-def _figure_rows(case: CaseRecord, *, moved: bool) -> Iterator[list[Cell | str]]:
-    figures = case.figures
-    if figures is None:
-        return
-    for name in dict.fromkeys((*figures.now, *figures.stored, *figures.reference)):
-        now, stored, reference = figures.now.get(name), figures.stored.get(name), figures.reference.get(name)
-        if moved and (now is None or stored is None or now == stored or name in _MACHINE):
-            continue
-        left, right = show_pair(name, now, stored)
-        yield [
-            name,
-            "–" if now is None else Cell(text=left, order=now),
-            "–" if stored is None else Cell(text=right, order=stored),
-            "" if now == stored else show_ratio(now, stored),
-            "–" if reference is None else Cell(text=show(name, reference), order=reference),
-        ]
-
-
-def _all_cases(rows: Sequence[_Row], environments: Sequence[Mapping[str, str]]) -> Table:
-    """A row for each case of each result."""
-    with_hardware = len({row.case.hardware for row in rows}) > 1
-    with_findings = any(row.case.findings for row in rows)
-    columns = [Column(title="case"), Column(title="verdict")]
-    columns += [Column(title="hardware")] if with_hardware else []
-    columns += [Column(title="time against the baseline")]
-    columns += [Column(title="worst finding")] if with_findings else []
-    columns += [Column(title=title, number=True) for title in ("a call", "peak memory", "compile time")]
-    cells: list[list[Cell | str]] = []
-    for row in rows:
-        case = row.case
-        one: list[Cell | str] = [
-            Cell(text=case.case, fold=_details(case, environments, figures=len(rows) <= MOST_DETAILED), key=row.key),
-            Cell(text=row.word, kind=row.kind),
-        ]
-        one += [case.hardware or "–"] if with_hardware else []
-        one += [_time(case)]
-        one += [_worst(case)] if with_findings else []
-        cells.append([*one, _run(case), _against(case, "peak_bytes"), _against(case, "compile_ns")])
-    counts = Counter((row.kind, row.word) for row in rows)
-    statuses = [
-        (kind, word, counts[kind, word])
-        for kind, word in sorted(counts, key=lambda pair: ("bad", "calm", "good").index(pair[0]))
-    ]
-    caption = "All cases: verdict, time against the baseline with its interval, the worst finding, and the main figures with their ratios to the baseline"
-    return Table(caption=caption, columns=columns, rows=cells, key="table", statuses=statuses)
-
-
-def _details(case: CaseRecord, environments: Sequence[Mapping[str, str]], *, figures: bool) -> str:
-    """What a case shows once it is opened: where it stands, and all its figures."""
-    about = {"test": case.test, "baseline": case.baseline, "time": case.time.reason}
-    if len(environments) > 1 and _environment(case):
-        about["environment"] = str(environments.index(_environment(case)) + 1)
-    lines = [f"{name:<12} {value}" for name, value in about.items() if value]
-    rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in _figure_rows(case, moved=False)]
-    if rows and not figures:
-        lines.append("its figures are in results.json: the page of so many cases would be too large")
-    elif rows:
-        rows = [["", "now", "baseline", "ratio", "reference"], *rows]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines += [
-            "  ".join(
-                cell.ljust(width) if not at else cell.rjust(width)
-                for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        ]
-    return "\n".join(lines) or "nothing is known of it"
-
-
-def _time(case: CaseRecord) -> Cell:
-    """The ratio with its interval; without a duel what was said of the time."""
-    time = case.time
-    if time.ratio is None:
-        return Cell(text=time.reason or time.status)
-    if time.low is None or time.high is None:
-        return Cell(text=f"{time.ratio:.2f} ×", order=time.ratio)
-    low, at, high = map(_place, (time.low, time.ratio, time.high))
-    interval = f"[{time.low:.2f}, {time.high:.2f}]"
-    return Cell(text=f"{time.ratio:.2f} ×", small=interval, order=time.ratio, interval=(low, at, high))
-
-
-def _place(ratio: float) -> float:
-    share = math.log(ratio, _ENDS) if ratio > 0 else -1.0
-    return round(50 + 46 * max(-1.0, min(1.0, share)), 1)
-
-
-def _worst(case: CaseRecord) -> str:
-    """What decided, or moved most; empty if nothing did."""
-    found = case.findings
-    one = next((finding for finding in found if finding.status == case.status), found[0] if found else None)
-    return "" if one is None else finding_text(one)
-
-
-def _figure(case: CaseRecord, quantity: str) -> float | None:
-    """A figure of today's program; of a target the least time that a call can take."""
-    if quantity == "least_ns":
-        least = (case.roofline or {}).get("least_ns")
-        return least if isinstance(least, int | float) and least else None
-    return None if case.figures is None else case.figures.now.get(quantity)
-
-
-def _run(case: CaseRecord) -> Cell:
-    """The time of a call with its rate; of a target the least that it can be."""
-    if case.run_ns is not None:
-        rate = "" if case.amount is None else show_rate(case.amount, case.run_ns)
-        return Cell(text=show("run_ns", case.run_ns), order=case.run_ns, small=rate)
-    least = _figure(case, "least_ns")
-    return Cell(text="–") if least is None else Cell(text=f"≥ {show('least_ns', least)}", order=least)
-
-
-def _against(case: CaseRecord, quantity: str) -> Cell:
-    """A figure with its ratio to the baseline's, where they differ."""
-    now = _figure(case, quantity)
-    stored = None if case.figures is None else case.figures.stored.get(quantity)
-    return Cell(
-        text="–" if now is None else show(quantity, now),
-        order=now,
-        small="" if now == stored else show_ratio(now, stored),
-    )
-
-
 def _side_by_side(results: Sequence[Result]) -> Iterator[Section]:
     """The cases that two or more of the results have."""
     found: dict[str, dict[str, CaseRecord]] = {}
@@ -430,9 +153,7 @@ def _side_by_side(results: Sequence[Result]) -> Iterator[Section]:
     shared = {name: sides for name, sides in found.items() if len(sides) > 1}
     names = [result.name for result in results]
     known = [
-        q
-        for q in _COMPARED
-        if any(_figure(case, q) is not None for sides in shared.values() for case in sides.values())
+        q for q in _COMPARED if any(figure(case, q) is not None for sides in shared.values() for case in sides.values())
     ]
     columns = [Column(title="case"), *(Column(title=f"verdict, {name}") for name in names)]
     columns += [Column(title=f"{_COMPARED[q]}, {name}", number=True) for q in known for name in names]
@@ -440,7 +161,7 @@ def _side_by_side(results: Sequence[Result]) -> Iterator[Section]:
     for shown, sides in shared.items():
         row: list[Cell | str] = [shown, *(sides[name].status if name in sides else "–" for name in names)]
         for quantity in known:
-            values = [_figure(sides[name], quantity) if name in sides else None for name in names]
+            values = [figure(sides[name], quantity) if name in sides else None for name in names]
             most = max((value for value in values if value is not None), default=0)
             row += [
                 "–"

@@ -15,7 +15,7 @@ from jaxgate.observe.arguments.feeder import Call
 from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.arguments.signature import ArgumentKey, argument_keys, explain
 from jaxgate.observe.errors import guarded
-from jaxgate.observe.execute.steps import Further, Stepped
+from jaxgate.observe.execute.steps import Further, Stepped, following
 from jaxgate.observe.execute.subjects import Subject
 from jaxgate.observe.machine.process import has_own_threads
 from jaxgate.observe.tools import Tools
@@ -81,7 +81,7 @@ def _use_up(subject: Subject, next_args: NextArgs | None, clock: Clock) -> None:
     with guarded("calling the subject"):
         while clock() < end:
             output = subject.call(call)
-            call = advance(next_args, output, call) or subject.again(call)
+            call = following(subject, next_args, output, call) or subject.again(call)
 
 
 def take_samples(
