@@ -26,6 +26,8 @@ LIMITS = {  # name: (baseline, best that is the same, worst that is the same)
     "remade_jits": (1, 1, 1),
     "loop_turns": (20, 17, 23),  # ± 10 % ± 1
     "kept_arrays": (1, 1, 1),
+    "cyclic_objects": (1000, 740, 1260),  # ± 25 % ± 10
+    "cyclic_arrays": (1, 1, 1),
     "donated_bytes": (16384, 16384, 16384),
     "collectives": (4, 4, 4),
     "collective_bytes": (10_000, 9_836, 10_164),  # ± 1 % ± 64
@@ -49,6 +51,8 @@ LIMITS = {  # name: (baseline, best that is the same, worst that is the same)
     "xla_flops": (10_000, 9_836, 10_164),  # ± 1 % ± 64
     "xla_bytes": (100_000, 85_904, 114_096),  # ± 10 % ± 4096
     "transcendentals": (1_000, 926, 1_074),  # ± 1 % ± 64
+    "kernels": (1_000, 730, 1_270),  # ± 25 % ± 20
+    "copied_bytes": (10_000_000, 8_000_000, 12_000_000),  # ± 10 % ± 1 MB
     "largest_batch": (1000, 1050, 950),  # ± 5 %
 }
 HIGHER_IS_BETTER = {"jitted", "donated_bytes", "aliased_bytes", "largest_batch"}

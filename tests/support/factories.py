@@ -45,6 +45,8 @@ FACTS = Facts(
     trace_equations=12,
     loop_turns=0,
     kept_arrays=0,
+    cyclic_objects=0,
+    cyclic_arrays=0,
     donated_bytes=16384,
     constant_bytes=0,
     host_callbacks=0,
@@ -68,6 +70,8 @@ FACTS = Facts(
     xla_flops=1_100_000,
     xla_bytes=100_000,
     transcendentals=1_000,
+    kernels=12,
+    copied_bytes=4_096,
 )
 PHASES = Phases(trace_ns=10_000_000, lower_ns=5_000_000, compile_ns=50_000_000, first_call_ns=1_000_000)
 SAMPLES = Samples(bursts_ns=(2_000, 2_200, 1_900), calls_per_burst=2)

@@ -44,6 +44,21 @@ POLICIES: tuple[FactPolicy, ...] = (
     ),
     _single(name="donated_bytes", better="higher", why="donation that is no longer asked for doubles the state"),
     _rule(
+        name="cyclic_objects",
+        relative=0.25,
+        absolute=10,
+        where=f"{_HOST}, in the versions of JAX and Python that recorded the baseline",
+        within=("jax", "python"),
+        unsteady=True,
+        why="Python objects in reference cycles that each step makes: the collector stops the loop to find them",
+    ),
+    _rule(
+        name="cyclic_arrays",
+        where=_HOST,
+        unsteady=True,
+        why="arrays in such cycles: they take memory until the collector comes, which does not know how much",
+    ),
+    _rule(
         name="collectives",
         where=_DEVICES,
         why="each waits for all devices; asked for by the program, or added by the partitioner",
@@ -107,6 +122,20 @@ POLICIES: tuple[FactPolicy, ...] = (
         relative=0.01,
         absolute=64,
         why="`exp`, `tanh`, `sin` and the like, one a number, not among the FLOPs; a loop's body counts once",
+    ),
+    _added_up(
+        name="kernels",
+        relative=0.25,
+        absolute=20,
+        unsteady=True,
+        why="what a device starts one after the other in the optimised program, turns of loops counted",
+    ),
+    _added_up(
+        name="copied_bytes",
+        relative=0.10,
+        absolute=1_000_000,
+        unsteady=True,
+        why="arrays that the optimised program copies or transposes and does nothing else with, turns of loops counted",
     ),
     _rule(
         name="host_reads",

@@ -15,10 +15,14 @@ BASELINE_SCHEMA = 5
 LATER_KEYS = frozenset(
     {
         "called",
+        "facts.copied_bytes",
+        "facts.cyclic_arrays",
+        "facts.cyclic_objects",
         "facts.host_reads",
         "facts.jax_calls",
         "facts.jitted",
         "facts.kept_arrays",
+        "facts.kernels",
         "facts.loop_turns",
         "facts.python_calls",
         "facts.remade_jits",
@@ -26,6 +30,7 @@ LATER_KEYS = frozenset(
         "facts.transcendentals",
         "fingerprints.devices",
         "fingerprints.executable",
+        "kernels",
         "later",
         "launched_programs",
         "libraries",

@@ -22,7 +22,7 @@ from jaxgate.model.program import ProgramRecord
 
 _EACH_CALL = (
     "host_callbacks", "matmul_flops", "widened_bytes", "collectives", "collective_bytes", "aliased_bytes", "xla_flops",
-    "xla_bytes", "transcendentals",
+    "xla_bytes", "transcendentals", "kernels", "copied_bytes",
 )  # fmt: skip
 _EACH_PROGRAM = ("constant_bytes", "trace_equations", "stablehlo_ops", "code_bytes")
 _MOST = ("temp_bytes",)
@@ -250,6 +250,7 @@ class Culprits:
     thrown_away: str = ""  # what was traced in vain, where that is most of it
     remade: tuple[str, ...] = ()  # the functions that a plain one jits anew at each call
     kept: str = ""  # the arrays that each of its steps leaves behind
+    cycles: str = ""  # what is in the reference cycles that each makes
     allocations: tuple[str, ...] = ()  # the largest buffers of the program; read only when memory is red
     # operation, product, collective, cast, launched program or called function, as named in the histograms, to the
     # source line of one
@@ -307,6 +308,8 @@ class MeasuredProgram(Measured):
     results: tuple[Leaf, ...] = ()  # the arrays that a call returns, leaf by leaf
     # communication of one call by kind, array and mesh axes, loops counted where known
     collectives: Mapping[str, int] = field(default_factory=dict)
+    # what a device starts in one call of the optimised program; copies by their arrays: `copy float32[64,64]`
+    kernels: Mapping[str, int] = field(default_factory=dict)
     widened: Mapping[str, int] = field(default_factory=dict)  # casts to a wider float type in one call
     # turns of loops whose length the arguments decide, and runs of branches, in one call; empty where unknown
     turns: Mapping[str, int] = field(default_factory=dict)

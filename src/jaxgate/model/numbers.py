@@ -62,13 +62,18 @@ class Facts:
     xla_flops: int | None = None
     xla_bytes: int | None = None
     transcendentals: int | None = None
+    # Of its optimised program, loops counted by their turns: what a device starts in a call, and what of it only copies.
+    kernels: int | None = None
+    copied_bytes: int | None = None
     # What plain Python around device programs does in one warm call (``eager=True``): programs that it starts, arrays
     # and numbers that it puts on devices or waits for, arrays whose memory it reads.
     launches: int | None = None
     host_transfers: int | None = None
     host_reads: int | None = None
-    # Arrays that each step of it leaves behind.
+    # What each step of it leaves behind: arrays that something holds, objects in reference cycles and arrays among them.
     kept_arrays: int | None = None
+    cyclic_objects: int | None = None
+    cyclic_arrays: int | None = None
     # What Python does in one warm call, of either kind: functions called and turns of loops, and those inside of JAX.
     python_calls: int | None = None
     jax_calls: int | None = None

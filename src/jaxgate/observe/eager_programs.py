@@ -113,7 +113,13 @@ class EagerPrograms:
         """What is counted by label, to the source line of one."""
         found: dict[str, str] = {}
         for one in self.programs:
-            found |= {**one.program.structure.lines, **one.communication.lines, **one.program.work.lines}
+            program = one.program
+            found |= {
+                **program.structure.lines,
+                **one.communication.lines,
+                **program.work.lines,
+                **program.kernels.lines,
+            }
         return found
 
     @property

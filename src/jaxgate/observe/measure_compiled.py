@@ -32,7 +32,7 @@ from jaxgate.observe.trace.captured_constants import describe_constants
 from jaxgate.observe.trace.lowering import Lowered, lower
 from jaxgate.observe.trace.source import source_fingerprint
 from jaxgate.observe.trace.stablehlo import value_dependent
-from jaxgate.observe.trace.stages import compiled_facts, device_assignment
+from jaxgate.observe.trace.stages import device_assignment, peak_bytes
 
 _STRAIGHT = 4
 """Steps that trust memory to grow in proportion to the batch (seen: three find it); then the gap is halved."""
@@ -159,7 +159,7 @@ class Fitting:
             if exhausted is None or exhausted.asked_bytes is None:
                 raise
             return exhausted.asked_bytes, True
-        return Facts(**compiled_facts(executable)).peak_bytes, False
+        return peak_bytes(executable), False
 
 
 def _on_the_line(found: Mapping[int, int], low: int, high: int, budget: int, *, own: bool) -> int:
@@ -314,8 +314,9 @@ def read_compiled(
         only_raises=program.work.only_raises(program.structure.host_callbacks),
         matmuls=program.work.matmuls,
         collectives=compiled.communication.counts,
+        kernels=program.kernels.counts,
         widened=program.work.widened,
-        unknown=compiled.communication.unknown,
+        unknown={**compiled.communication.unknown, **program.kernels.unknown},
         samples=None,
         demand=compiled.demand,
         expected_traces=computation.expected_traces,
@@ -357,5 +358,5 @@ def _culprits(compiled: CompiledSubject, *functions: object) -> Culprits:
         thrown_away=work.thrown_away,
         remade=compiled.lowered.remade,
         callbacks=work.callback_lines,
-        lines={**structure.lines, **compiled.communication.lines, **work.lines},
+        lines={**structure.lines, **compiled.communication.lines, **work.lines, **compiled.program.kernels.lines},
     )

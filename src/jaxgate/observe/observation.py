@@ -29,7 +29,6 @@ from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.subjects import WHY_NOT
 from jaxgate.observe.hlo.buffers import largest_allocations, rows_of
 from jaxgate.observe.hlo.demand import read_demand
-from jaxgate.observe.hlo.parser import read_hlo
 from jaxgate.observe.machine.environment import fingerprint, hardware_key, read_environment
 from jaxgate.observe.machine.load import read_yardstick
 from jaxgate.observe.program.communication import Communication, read_communication
@@ -156,11 +155,9 @@ def compile_subject(computation: Computation, tools: Tools) -> CompiledSubject:
     else:
         hardware = tools.target.target.hardware(len(devices))
         found = read_environment(devices[0], other=tools.target.versions)
-    hlo = demand = None
+    demand = None
     if tools.target is not None:
-        hlo = read_hlo(program.executable.as_text())
-        demand = read_demand(hlo, program.work, tools.target.target, len(devices))
-    communication = read_communication(program, devices, hlo)
+        demand = read_demand(program.hlo, program.work, tools.target.target, len(devices))
     compiled = CompiledSubject(
         call=call,
         lowered=lowered,
@@ -168,7 +165,7 @@ def compile_subject(computation: Computation, tools: Tools) -> CompiledSubject:
         hardware=hardware,
         processes=processes,
         environment=found,
-        communication=communication,
+        communication=read_communication(program, devices),
         surroundings=fingerprint(hardware, sorted(found.items())),
         inputs=inputs_fingerprint(given_leaves(lowered.stage, call), {}),
         yardstick_ns=yardstick_ns,

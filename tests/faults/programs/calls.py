@@ -238,6 +238,43 @@ HOST = (
         culprit=r"^each step leaves arrays behind: 4 × float32\[\], held by \S*LOSSES",
     ),
     host(
+        "each step makes a tracker that knows itself and holds the weights",
+        "host_loop",
+        (
+            "def train(params",
+            "class Tracker:\n    def __init__(self, params):\n        self.of = {'me': self, 'params': params}\n\n\ndef train(params",
+        ),
+        ("        losses.append(loss)", "        losses.append(loss)\n        Tracker(params)"),
+        moves={"cyclic_arrays"},
+        culprit=r"^each step makes reference cycles, which only the collector frees: 4 × Tracker",
+        at=("def __init__(self, params)",),
+    ),
+    host(
+        "an error is kept in the frame that caught it",
+        "host_loop",
+        (
+            "        losses.append(loss)",
+            "        try:\n            float('a number')\n        except ValueError as error:\n            kept = error\n"
+            "        losses.append(loss)",
+        ),
+        moves={"cyclic_objects", "cyclic_arrays"},
+        culprit=r"^each step makes reference cycles, which only the collector frees: .*frame of train",
+        at=("def train(",),
+    ),
+    host(
+        "a function that calls itself is made in each step",
+        "host_loop",
+        (
+            "def train(params",
+            "def depth_of(tree):\n    def depth(tree):\n        return 1 + depth(tree[0]) if isinstance(tree, list) else 0\n\n"
+            "    return depth(tree)\n\n\ndef train(params",
+        ),
+        ("        losses.append(loss)", "        depth_of([[loss]])\n        losses.append(loss)"),
+        moves={"cyclic_objects"},
+        culprit=r"^each step makes reference cycles, which only the collector frees: \d+ × function depth",
+        at=("def depth(tree)",),
+    ),
+    host(
         "a plain function jits another one anew",
         "inference",
         ("subject=jax.jit(classify)", "subject=classify"),

@@ -104,6 +104,34 @@ FAULTS = (
         at=("jax.lax.while_loop(",),
     ),
     structure(
+        "a table that is written in place is read in the same turn",
+        "table",
+        ("jnp.sum(row)", "jnp.sum(table[place - 1])"),
+        moves={"copied_bytes"},
+        culprit=r"^arrays are copied: copy float32\[2000,8\] 1 → 129",
+        at=("jax.lax.scan(write",),
+    ),
+    structure(
+        "two tables change places at each turn",
+        "table",
+        (
+            "    return jax.lax.scan(write, table, (places, rows))",
+            "    turn = lambda pair, given: ((pair[1], write(pair[0], given)[0]), jnp.sum(given[1]))\n"
+            "    pair, sums = jax.lax.scan(turn, (table, table), (places, rows))\n    return pair[0], sums",
+        ),
+        moves={"copied_bytes"},
+        culprit=r"^arrays are copied: copy float32\[2000,8\] 1 → 25\d",
+        at=("jax.lax.scan(",),
+    ),
+    structure(
+        "a table lies the other way round in a loop",
+        "table",
+        ("(table, changed, place, 0)", "(table.T, changed, place, 1).T"),
+        moves={"copied_bytes"},
+        culprit=r"^arrays are copied: copy float32\[(8,2000|2000,8)\] \d+ → ",
+        at=("jax.lax.dynamic_update", "jax.lax.scan("),
+    ),
+    structure(
         "a scan is unrolled in part",
         "rnn_scan",
         ("None), first, xs)", "None), first, xs, unroll=8)"),

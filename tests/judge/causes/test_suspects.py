@@ -404,6 +404,31 @@ def test_arrays_that_each_step_leaves_behind_are_named():
     assert causes("kept_arrays", baseline(facts={"kept_arrays": 1}), facts={"kept_arrays": 1}, culprits=lines) == []
 
 
+def test_reference_cycles_that_each_step_makes_are_named():
+    """Where there are more of them than before, objects or arrays."""
+    lines = Culprits(cycles="1 × Node at train.py:3")
+    text = "each step makes reference cycles, which only the collector frees: 1 × Node at train.py:3"
+    for name in ("cyclic_objects", "cyclic_arrays"):
+        assert causes(name, baseline(), facts={name: 30}, culprits=lines) == [text]
+        assert causes(name, baseline(facts={name: 30}), facts={name: 30}, culprits=lines) == []
+
+
+def test_arrays_that_the_optimised_program_copies_are_named():
+    """Of another program as what is copied; of the same one as what another compiler makes of it."""
+    known = baseline(kernels={"copy float32[64,64]": 1, "fused add": 7})
+    now = {"kernels": {"copy float32[64,64]": 65, "fused add": 7}, "facts": {"copied_bytes": 9_000_000}}
+    now["culprits"] = Culprits(lines={"copy float32[64,64]": "model.py:4"})
+    copied = "copy float32[64,64] 1 → 65 at model.py:4"
+    changed = causes("copied_bytes", known, fingerprints=replace(FINGERPRINTS, program="p1"), **now)
+    assert changed[0] == f"arrays are copied: {copied}"
+    elsewhere = causes("copied_bytes", known, environment={**ENVIRONMENT, "jaxlib": "9.9"}, **now)
+    assert elsewhere[0].endswith(f"the compiler makes something else of it: {copied}")
+    unknown = causes("copied_bytes", baseline(), fingerprints=replace(FINGERPRINTS, program="p1"), **now)
+    assert not any("copied" in text for text in unknown)
+    fewer = {**now, "kernels": {"copy float32[8]": 2}}
+    assert not any("copied" in text for text in causes("copied_bytes", known, **fewer))
+
+
 def test_a_loop_that_takes_the_place_of_arrays_of_all_steps_is_a_guess():
     """As where an associative scan becomes a loop; another loop beside what was there is no such thing."""
     known = baseline(operations={"stablehlo.add 32x8x64xf32": 6})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import re
 from threading import Thread
 from types import ModuleType
 
@@ -335,7 +337,7 @@ def test_arrays_that_each_step_leaves_behind_are_counted_and_their_holder_is_nam
         return train.LOSSES[-1]
 
     stepped, _ = on_host(step, (X,), Carry((0,), required=True))
-    assert (stepped.kept.count, stepped.kept.described) == (2, "2 × float32[4], held by train.LOSSES")
+    assert (stepped.left.arrays, stepped.left.described) == (2, "2 × float32[4], held by train.LOSSES")
 
 
 def of_a_cycle(x):
@@ -360,7 +362,48 @@ def test_what_is_handed_on_collected_or_kept_once_is_not_left_behind(step, next_
     """However the arguments of the next step come about."""
     ONCE.clear()
     stepped, _ = on_host(lambda x: step(x), (X,), next_args)
-    assert (stepped.kept.count, stepped.kept.described) == (0, "")
+    assert (stepped.left.arrays, stepped.left.described) == (0, "")
+
+
+def of_an_error(x):
+    """An error that is kept in the frame which caught it."""
+    try:
+        float(_double)
+    except TypeError as error:
+        kept = error
+    return _double(x), len(str(kept))
+
+
+class Ring:
+    """Knows itself, and holds an array."""
+
+    def __init__(self, x):
+        self.me, self.x = self, x + 1
+
+
+@pytest.mark.parametrize(
+    ("step", "arrays", "least", "named"),
+    [
+        (_double, 0, 0, ""),
+        (of_a_cycle, 1, 2, "1 × ArrayImpl, 1 × list"),
+        (lambda x: (Ring(x), _double(x))[1], 1, 2, r"1 × Ring at \S*test_further_steps\.py:\d+, 1 × ArrayImpl"),
+        (
+            lambda x: of_an_error(x)[0],
+            0,
+            3,
+            r".*1 × frame of of_an_error at \S*test_further_steps\.py:\d+, .*TypeError.*",
+        ),
+    ],
+    ids=["none", "a list", "an object", "an error"],
+)
+def test_cycles_that_each_step_makes_are_counted_and_named(step, arrays, least, named):
+    """Objects, and the arrays among them; the collector's own settings are as before."""
+    before = gc.get_debug(), gc.isenabled(), len(gc.garbage)
+    stepped, _ = on_host(step, (X,))
+    left = stepped.left
+    assert (left.cyclic_arrays, left.cyclic_objects >= least, bool(left.cyclic_objects)) == (arrays, True, bool(least))
+    assert re.fullmatch(named, left.cycles)
+    assert (gc.get_debug(), gc.isenabled(), len(gc.garbage)) == before
 
 
 def test_a_jitted_subject_is_not_looked_at():

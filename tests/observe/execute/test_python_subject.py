@@ -84,6 +84,8 @@ def test_facts_of_a_loop_body():
     known = {
         "jitted": 0,
         "kept_arrays": 0,
+        "cyclic_objects": 0,
+        "cyclic_arrays": 0,
         "traces": 1,
         "lowerings": 1,
         "compiles": 1,

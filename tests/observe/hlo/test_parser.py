@@ -93,7 +93,14 @@ def test_unknown_operations_are_words():
     assert instruction.root
 
 
+def test_what_a_library_is_handed_is_no_second_instruction():
+    """Beside callbacks XLA writes attributes of MLIR."""
+    line = '  ROOT %io.1 = token[] custom-call(%p), custom_call_target="python", backend_config={index = 0 : ui64}'
+    assert (only(line).opcode, only(line).operands) == ("custom-call", ("p",))
+
+
 LINES = {
+    "settings-that-do-not-end": "  %x = f32[4]{0} custom-call(%p), config={index = 0  %y = f32[4]{0} add(%p, %p)",
     "no-shape": "  %x = add(%p, %p)",
     "unknown-type": "  %x = q17x[4]{0} add(%p, %p)",
     "unknown-extent": "  %x = f32[?]{0} add(%p, %p)",

@@ -12,7 +12,9 @@ from jaxgate.judge.causes.growth import (
     count_of,
     counted,
     elements,
+    grown,
     more_of,
+    total_elements,
 )
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.measurement import Measurement, changed_programs
@@ -69,8 +71,18 @@ def repeats_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Caus
         label = max(labels, key=lambda label: (elements(label), label), default="")
         if label and all(elements(label) >= elements(other) for other in new):
             text = f"{what}: {counted(label, now.operations, baseline.operations, now.culprits.lines)}"
-            yield Cause(text=text, explains=BUFFERS | {"run_ns"}, root=True)
+            yield Cause(text=text, explains=BUFFERS | {"run_ns", "kernels"}, root=True)
             return
+
+
+def copied_more(now: Measurement, baseline: Baseline | None) -> str:
+    """The arrays that the optimised program copies more often than before; empty if there are none, or it is not known."""
+    if baseline is None or not baseline.kernels:
+        return ""
+    ours, theirs = (
+        {label: n for label, n in side.kernels.items() if label.startswith("copy ")} for side in (now, baseline)
+    )
+    return grown(ours, theirs, now.culprits.lines) if total_elements(ours) > total_elements(theirs) else ""
 
 
 def _type(label: str) -> str:

@@ -168,6 +168,19 @@ def keeps_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]
         yield Cause(text=f"each step leaves arrays behind: {now.culprits.kept}", explains=frozenset({"kept_arrays"}))
 
 
+def makes_cycles(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Reference cycles that each step makes."""
+    names = frozenset({"cyclic_objects", "cyclic_arrays"})
+    grew = [
+        name
+        for name in names
+        if (getattr(now.facts, name) or 0) > (0 if baseline is None else getattr(baseline.facts, name) or 0)
+    ]
+    if now.culprits.cycles and grew:
+        text = f"each step makes reference cycles, which only the collector frees: {now.culprits.cycles}"
+        yield Cause(text=text, explains=names)
+
+
 def waits_between(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """Plain Python around the same programs takes longer, though it calls no more of Python."""
     if baseline is None or not now.eager or not now.launched_programs:

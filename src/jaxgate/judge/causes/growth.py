@@ -103,15 +103,15 @@ def elements(name: str) -> int:
     return prod(int(extent) for extent in re.findall(r"\d+", found[1])) if found else 1
 
 
-BUFFERS = frozenset({"temp_bytes", "peak_bytes", "xla_bytes"})
-"""What a program keeps while it runs, and what it writes and reads."""
+BUFFERS = frozenset({"temp_bytes", "peak_bytes", "xla_bytes", "copied_bytes"})
+"""What a program keeps while it runs, and what it writes, reads and copies."""
 ARITHMETIC = frozenset({"xla_flops", "transcendentals"})
 RUN = BUFFERS | ARITHMETIC | {"run_ns"}
 """What one run of a program takes."""
-WORK = RUN | {"stablehlo_ops", "trace_equations"}
+WORK = RUN | {"stablehlo_ops", "trace_equations", "kernels"}
 """The same of a program that is also longer or shorter as a text."""
 MEMORY = frozenset({"peak_bytes", "state_bytes"})
 """Sums over arguments, results and temporaries."""
-COMPILED = BUFFERS | ARITHMETIC | MEMORY | {"aliased_bytes", "argument_bytes", "output_bytes"}
+COMPILED = BUFFERS | ARITHMETIC | MEMORY | {"aliased_bytes", "argument_bytes", "output_bytes", "kernels"}
 """What the compiler says of its executable."""
 PHASES = frozenset({"trace_ns", "lower_ns", "compile_ns", "first_call_ns"})

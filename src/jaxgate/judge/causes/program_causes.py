@@ -159,7 +159,7 @@ def keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         seen = f" (optimization_barrier {before} → {after})" if before > after else ""
         text = f"less is recomputed, so more is kept: remat is lost or keeps more{seen}; {fewer}"
         # the cost model counts what a loop keeps
-        yield Cause(text=text, explains=BUFFERS | {"xla_flops", "output_bytes"}, root=True)
+        yield Cause(text=text, explains=BUFFERS | {"xla_flops", "output_bytes", "kernels"}, root=True)
 
 
 def held_back_no_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -175,7 +175,7 @@ def held_back_no_more(now: Measurement, baseline: Baseline | None) -> Iterator[C
             else "what a loop carries may be copied, as nothing holds it back"
         )
         text = f"{what}: optimization_barrier {before} → {after}"
-        yield Cause(text=text, explains=BUFFERS | {"largest_batch"}, root=True)
+        yield Cause(text=text, explains=BUFFERS | {"largest_batch", "kernels"}, root=True)
 
 
 def _carries_more(now: Measurement, baseline: Baseline) -> bool:

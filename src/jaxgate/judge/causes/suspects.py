@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from jaxgate.judge.causes.array_causes import repeats_arrays, stores_each_step, takes_larger_arrays
+from jaxgate.judge.causes.array_causes import copied_more, repeats_arrays, stores_each_step, takes_larger_arrays
 from jaxgate.judge.causes.call_causes import (
     AROUND,
     arrives,
@@ -13,6 +13,7 @@ from jaxgate.judge.causes.call_causes import (
     explained,
     keeps_arrays,
     launches,
+    makes_cycles,
     starts_later,
     waits_between,
 )
@@ -232,8 +233,15 @@ def _same_program(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
         text = f"the same program under other settings: {shortlist(named, MAX_NAMED)}"
         yield Cause(text=text, explains=COMPILED | PHASES | {"run_ns"})
     elif difference.environment:
-        text = "the same program in another environment: the compiler makes something else of it"
+        made = copied_more(now, baseline) or grown(now.kernels, baseline.kernels or now.kernels, {})
+        text = f"the same program in another environment: the compiler makes something else of it{made and ': '}{made}"
         yield Cause(text=text, explains=COMPILED | PHASES | {"run_ns"})
+
+
+def _copies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    text = copied_more(now, baseline)
+    if text and _more(now, baseline, "copied_bytes") > 0:
+        yield Cause(text=f"arrays are copied: {text}", explains=BUFFERS | {"kernels", "run_ns"})
 
 
 def _holds(now: Measurement, _: Baseline | None) -> Iterator[Cause]:
@@ -287,8 +295,10 @@ _FINDERS: tuple[Finder, ...] = (
     calls_more_python,
     starts_later,
     keeps_arrays,
+    makes_cycles,
     waits_between,
     _same_program,
+    _copies,
     _takes_most,
     _operates,
     _holds,

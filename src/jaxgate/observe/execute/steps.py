@@ -19,7 +19,7 @@ from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.arguments.signature import ArgumentKey, argument_keys
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.correctness import refuse_nan
-from jaxgate.observe.execute.kept_arrays import KeptArrays
+from jaxgate.observe.execute.left_behind import LeftBehind
 from jaxgate.observe.execute.subjects import Subject
 from jaxgate.observe.trace.clocks import Clock, OwnTime, uncollected
 from jaxgate.observe.trace.compile_events import Events, record
@@ -66,7 +66,7 @@ class Stepped:
     blame: Blame = field(default_factory=lambda: Blame(complete=True))
     # functions that were traced or compiled in a step, each with its line
     missed: set[tuple[str, str]] = field(default_factory=set)
-    kept: KeptArrays = field(default_factory=KeptArrays)  # arrays that each step of plain Python leaves behind
+    left: LeftBehind = field(default_factory=LeftBehind)  # what each step of plain Python leaves behind
     further: Further = Further()  # what steps that went on from the last one showed
 
 
@@ -98,7 +98,7 @@ def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock, ow
             first_ns = stepped.call_ns if own is None or step > 1 else own.read()
         stepped.step_ns = begin - last
         if not subject.name and step > 1:
-            stepped.kept.look((output, call))
+            stepped.left.look((output, call))
         culprits = stepped.blame.culprits(events)
         stepped.missed |= {culprit.key for culprit in culprits}
         if step == 1:
@@ -183,7 +183,7 @@ def take_further_steps(
                 break  # who threads the state has no more of it
             call = subject.again(call) if threaded is None else threaded
             seen = argument_keys(*call, subject.names, subject.static)
-            with record(explain=True, others=not subject.name) as events, guarded(f"step {step}"):
+            with record(explain=True, others=not subject.name) as events, guarded(f"step {step}"), uncollected():
                 output = subject.call(call)
         except InvalidCaseError as error:  # who made it may have had no more than so many in mind
             return Further(unseen=f"{error}: no more steps are counted", later=later, lines=lines, steps=last)
@@ -198,7 +198,7 @@ def take_further_steps(
         spent_ns += 0 if culprits else clock() - begin
         before = seen
     if not subject.name and last > STEPS:
-        stepped.kept.look((output, call), steps=last - STEPS)
+        stepped.left.look((output, call), steps=last - STEPS)
     return Further(unseen=unseen, later=later, lines=lines, steps=last)
 
 

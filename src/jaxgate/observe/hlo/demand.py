@@ -22,7 +22,7 @@ from jaxgate.model.measurement import RESOURCES, Demand, Resource
 from jaxgate.observe.errors import describe
 from jaxgate.observe.hlo.collectives import Collective, read_collectives
 from jaxgate.observe.hlo.parser import HloText, Instruction, Shape, is_opaque, is_product, target_of, without_strings
-from jaxgate.observe.hlo.totals import CONTROL, Amounts, Siblings, add_up
+from jaxgate.observe.hlo.totals import CONTROL, FREE, Amounts, Siblings, add_up, computation_of
 from jaxgate.observe.trace.jaxpr_cost import Work
 
 _CONTRACTED = re.compile(r'lhs_contracting_dim(?:s=\{|ensions":\[)([0-9," ]*)[\]}]')
@@ -114,9 +114,6 @@ def _taps(size: int, taps: int, outputs: int, along: dict[str, tuple[int, ...]])
     return count
 
 
-_VIEWS = frozenset({"bitcast", "get-tuple-element", "tuple"})
-_FREE = _VIEWS | CONTROL
-_FREE |= {"add-dependency", "after-all", "constant", "domain", "opt-barrier", "parameter", "partition-id", "replica-id"}
 _SLICES = frozenset({"dynamic-slice", "gather", "slice"})
 """What takes a part of its first operand."""
 _UPDATES: Mapping[str, int] = {"dynamic-update-slice": 1, "scatter": 2}
@@ -143,7 +140,7 @@ class _Traffic:
         opcode = instruction.opcode
         if is_opaque(instruction):
             return Amounts(more={f"{target_of(instruction)} is opaque": None})
-        if opcode in _FREE or (opcode == "custom-call" and not is_product(instruction)):
+        if opcode in FREE or (opcode == "custom-call" and not is_product(instruction)):
             return Amounts()
         if opcode == "async-update":  # it goes on with what was started
             return Amounts()
@@ -196,13 +193,6 @@ class _Traffic:
                 else:
                     total += _taken(user, place, whole)
         return min(total, whole)
-
-
-def computation_of(fusion: Instruction, hlo: HloText) -> Siblings:
-    """The computation that a fusion runs; empty if it is not there."""
-    _, _, rest = fusion.attributes.partition("calls=%")
-    name = rest.split(",")[0].split(" ")[0].split("}")[0]
-    return hlo.computations.get(name, {})
 
 
 def _parameter(inside: Siblings, number: int) -> Instruction | None:

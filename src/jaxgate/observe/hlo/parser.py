@@ -180,6 +180,8 @@ _HEADER = re.compile(r"(ENTRY )?%?([\w.\-]+) (?:\(.*\) -> .+ )?\{")
 _FLAT = re.compile(r'\([^()"]*\)')
 _PARENTHESIS = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_SETTINGS = re.compile(r"\{\w+ = [^{}]*\}")
+"""What a call hands to its library: ``backend_config={index = 0 : ui64}``."""
 _OPERAND = re.compile(r"%([\w.\-]+)")
 _DEFINED = re.compile(r"%([\w.\-]+) = (?:.* )?[a-z][\w\-]*\(")
 """An unread line that still shows which operation it applies: if that were a collective, the line would say so."""
@@ -319,7 +321,7 @@ def _is_run_on(line: str, opcode: str, attributes: str) -> bool:
         return True
     if " = " not in attributes and attributes.count('"') % 2 == 0:
         return False
-    outside = without_strings(attributes)
+    outside = _SETTINGS.sub("{}", without_strings(attributes))
     return " = " in outside or outside.count('"') % 2 == 1
 
 

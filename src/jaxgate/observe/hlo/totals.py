@@ -1,4 +1,4 @@
-"""Sums over a compiled program: loops count as often as they run, of a conditional the cheapest branch.
+"""Sums over a compiled program: loops count as often as they run, of a conditional one branch.
 
 How often each computation of a module runs in one call of the program.
 """
@@ -171,7 +171,24 @@ _BRANCHES = "of a conditional the cheapest branch counts"
 CONTROL = frozenset({"async-start", "call", "conditional", "while"})
 """Operations whose computations run one operation after the other, as those of the program do."""
 
+VIEWS = frozenset({"bitcast", "get-tuple-element", "tuple"})
+FREE = (
+    VIEWS
+    | CONTROL
+    | frozenset(
+        {"add-dependency", "after-all", "constant", "domain", "opt-barrier", "parameter", "partition-id", "replica-id"}
+    )
+)
+"""Operations that take no time of their own."""
+
 Siblings = Mapping[str, Instruction]
+
+
+def computation_of(fusion: Instruction, hlo: HloText) -> Siblings:
+    """The computation that a fusion runs; empty if it is not there."""
+    _, _, rest = fusion.attributes.partition("calls=%")
+    name = rest.split(",")[0].split(" ")[0].split("}")[0]
+    return hlo.computations.get(name, {})
 
 
 @dataclass(slots=True)
@@ -188,26 +205,32 @@ class Amounts:
         self.more.update(other.more)
 
 
-def add_up(hlo: HloText, own: Callable[[Instruction, Siblings], Amounts], enters: Collection[str]) -> Amounts:
+Own = Callable[[Instruction, Siblings], Amounts]
+
+
+def add_up(hlo: HloText, own: Own, enters: Collection[str], *, dearest: bool = False) -> Amounts:
     """Add up what all operations of one call of a program ask for.
 
     Args:
         hlo: The program.
         own: What one operation asks for, without the computations that it runs.
         enters: Operations whose computations count.
+        dearest: Whether the dearest branch of a conditional counts, so that the sum is the most that a call may take; else
+            the cheapest, and it is the least.
     """
     _, broken = count_runs(hlo)
     holes = (*hlo.unread, *broken, *find_holes(hlo), *(() if hlo.entry else ("it has no entry",)))
     if holes:
         return Amounts(more={f"the optimised program has what is not understood: {holes[0]}": None})
-    return _Sums(hlo, own, enters).of(hlo.entry)
+    return _Sums(hlo, own, enters, dearest=dearest).of(hlo.entry)
 
 
 class _Sums:
     """Sums of computations, each made once."""
 
-    def __init__(self, hlo: HloText, own: Callable[[Instruction, Siblings], Amounts], enters: Collection[str]) -> None:
+    def __init__(self, hlo: HloText, own: Own, enters: Collection[str], *, dearest: bool) -> None:
         self._hlo = hlo
+        self._choose = max if dearest else min
         self._own = own
         self._enters = enters
         self._known: dict[str, Amounts] = {}
@@ -228,9 +251,9 @@ class _Sums:
         inner = [(self.of(name), times) for name, times in called(instruction, siblings, self._hlo)]
         if instruction.opcode == "conditional":
             branches = [amounts for amounts, _ in inner]
-            cheapest = min(branches, key=lambda amounts: amounts.counts.total(), default=Amounts())
-            total.add(cheapest)
-            if any(amounts.counts != cheapest.counts for amounts in branches):
+            chosen = self._choose(branches, key=lambda amounts: amounts.counts.total(), default=Amounts())
+            total.add(chosen)
+            if any(amounts.counts != chosen.counts for amounts in branches):
                 total.more[_BRANCHES] = None
             for amounts in branches:
                 total.more.update(amounts.more)

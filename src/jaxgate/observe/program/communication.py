@@ -16,7 +16,6 @@ import jax
 from jaxgate.model.measurement import EACH_TURN
 from jaxgate.observe.compat import input_shardings, output_shardings
 from jaxgate.observe.hlo.collectives import Collective, axes_of, read_collectives
-from jaxgate.observe.hlo.parser import HloText, read_hlo
 from jaxgate.observe.source_lines import places
 from jaxgate.observe.trace.stages import Program
 
@@ -41,18 +40,12 @@ class Communication:
         return dict.fromkeys(("collectives", "collective_bytes"), self.unread) if self.unread else {}
 
 
-def read_communication(program: Program, devices: Sequence[jax.Device], hlo: HloText | None = None) -> Communication:
-    """Count the collectives of a program; on one device nothing can have been inserted, and nothing is read.
-
-    Args:
-        program: The program.
-        devices: What it runs on.
-        hlo: Its optimised text, where that was read already.
-    """
+def read_communication(program: Program, devices: Sequence[jax.Device]) -> Communication:
+    """Count the collectives of a program on its devices; on one device nothing can have been inserted."""
     work = program.work
     if len(devices) == 1:
         return Communication(counts=work.collectives, nbytes=work.collective_bytes)
-    found = read_collectives(hlo or read_hlo(program.executable.as_text()))
+    found = read_collectives(program.hlo)
     if found.unread:
         more = f" and {len(found.unread) - 1} more lines" if len(found.unread) > 1 else ""
         reason = f"the optimised program has what is not understood: {found.unread[0]}{more}"

@@ -6,7 +6,7 @@ The devices of a program, and in which order it is laid out on them: StableHLO d
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,8 @@ from jaxgate.model.numbers import Facts, Phases
 from jaxgate.observe.arguments.signature import place_signature
 from jaxgate.observe.compat import input_shardings, lowered_devices, output_shardings
 from jaxgate.observe.errors import guarded
+from jaxgate.observe.hlo.kernels import Kernels, read_kernels
+from jaxgate.observe.hlo.parser import HloText, read_hlo
 from jaxgate.observe.trace.clocks import Clocks, uncollected
 from jaxgate.observe.trace.compile_events import record
 from jaxgate.observe.trace.jaxpr_cost import Work, count_work
@@ -33,6 +35,8 @@ class Program:
     executable: Any  # a `jax.stages.Compiled`, or what a target's compiler gave
     structure: Structure
     work: Work
+    hlo: HloText  # its optimised program
+    kernels: Kernels  # what a call of that starts
     facts: Facts  # everything known without calling it
     compile_ns: int | None  # time of compiling, or `None` if the executable came out of a cache
 
@@ -71,6 +75,8 @@ def compile_program(
     compile_ns = took_ns if events.compiles and not events.cache_hits else None
     structure = read_structure(lowered.stage.compiler_ir("stablehlo"), lines=lines)
     work = count_work(lowered.traced.jaxpr)
+    hlo = read_hlo(executable.as_text() or "")
+    kernels = read_kernels(hlo)
     # Only the compiled program knows what each device holds: donated, argument and aliased bytes then speak of one device.
     lowered = replace(lowered, signature=place_signature(lowered.signature, lowered.stage, input_shardings(executable)))
     return Program(
@@ -78,12 +84,14 @@ def compile_program(
         executable=executable,
         structure=structure,
         work=work,
-        facts=_facts(lowered.signature, structure, work, executable),
+        hlo=hlo,
+        kernels=kernels,
+        facts=_facts(lowered.signature, structure, work, {**_said_facts(executable), **kernels.facts}),
         compile_ns=compile_ns,
     )
 
 
-def _facts(signature: Sequence[Leaf], structure: Structure, work: Work, executable: Any) -> Facts:
+def _facts(signature: Sequence[Leaf], structure: Structure, work: Work, compiled: Mapping[str, int | None]) -> Facts:
     return Facts(
         donated_bytes=sum(leaf.nbytes for leaf in signature if leaf.donated),
         constant_bytes=structure.constant_bytes,
@@ -92,12 +100,22 @@ def _facts(signature: Sequence[Leaf], structure: Structure, work: Work, executab
         widened_bytes=work.widened_bytes,
         trace_equations=work.equations,
         stablehlo_ops=sum(structure.operations.values()),
-        **compiled_facts(executable),
+        **compiled,
     )
 
 
 def compiled_facts(executable: jax.stages.Compiled) -> dict[str, int | None]:
-    """The facts that the backend's compiler gives, by name."""
+    """The facts of what the backend's compiler made, by name."""
+    return {**_said_facts(executable), **read_kernels(read_hlo(executable.as_text() or "")).facts}
+
+
+def peak_bytes(executable: jax.stages.Compiled) -> int | None:
+    """Device memory that one call needs, as ``Facts`` has it."""
+    return Facts(**_said_facts(executable)).peak_bytes
+
+
+def _said_facts(executable: jax.stages.Compiled) -> dict[str, int | None]:
+    """What the compiler itself says of its program."""
     memory = executable.memory_analysis()
     cost = executable.cost_analysis() or {}
 

@@ -1,0 +1,124 @@
+"""What a step leaves behind: arrays that something holds, and reference cycles.
+
+Arrays are held by a list that grows, or a cache that nobody empties; cycles, and the arrays in them, live on until Python's
+collector comes.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter, deque
+from collections.abc import Iterable
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+import jax
+
+from jaxgate.model.measurement import MAX_NAMED
+from jaxgate.model.words import shortlist
+from jaxgate.observe.arguments.signature import short
+from jaxgate.observe.source_lines import is_project_file, short_path
+
+_CONTAINERS = (list, dict, set, deque)
+
+
+class LeftBehind:
+    """Looks at the live arrays of this process after some steps, before and after what is in reference cycles is freed.
+
+    Attributes:
+        arrays: Arrays that each step has left behind and something holds, as far as all looks agree; ``None`` before there
+            were two.
+        cyclic_objects: Python objects in reference cycles that each step has made, likewise.
+        cyclic_arrays: Arrays that only the collector frees, likewise.
+        described: The arrays that are held, and by what, for people; empty if there are none.
+        cycles: What is in the cycles, likewise.
+    """
+
+    def __init__(self) -> None:
+        self.arrays: int | None = None
+        self.cyclic_objects: int | None = None
+        self.cyclic_arrays: int | None = None
+        self.described = ""
+        self.cycles = ""
+        self._seen: set[int] | None = None
+
+    def look(self, mine: Iterable[Any], *, steps: int = 1) -> None:
+        """Count what is alive, is not in what the caller holds, and was not alive before, or only because the caller held it.
+
+        Args:
+            mine: Arguments and results of the last step.
+            steps: How many there were since the look before, without a collection.
+        """
+        before = len(jax.live_arrays())
+        cycles = _collected(named=self._seen is not None)
+        held = {id(leaf) for leaf in jax.tree.leaves(tuple(mine))}
+        live = jax.live_arrays()
+        if self._seen is not None:
+            left = [array for array in live if id(array) not in self._seen | held]
+            each = len(left) // steps
+            if self.arrays is None or each < self.arrays:
+                self.arrays = each
+                self.described = _describe(left, steps) if each else ""
+            if self.cyclic_objects is None or cycles.total() // steps < self.cyclic_objects:
+                self.cyclic_objects = cycles.total() // steps
+                self.cycles = _named(cycles, steps)
+            freed = max(0, before - len(live)) // steps
+            self.cyclic_arrays = freed if self.cyclic_arrays is None else min(self.cyclic_arrays, freed)
+        self._seen = {id(array) for array in live} - held
+
+
+def _collected(*, named: bool) -> Counter[str]:
+    """Free what is in reference cycles, and say what it was."""
+    if not named:
+        gc.collect()
+        return Counter()
+    flags, before = gc.get_debug(), len(gc.garbage)
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        gc.collect()
+    finally:
+        gc.set_debug(flags)
+    found = Counter(_kind(one) for one in gc.garbage[before:])
+    if found:
+        del gc.garbage[before:]
+        gc.collect()
+    return found
+
+
+def _named(cycles: Counter[str], steps: int) -> str:
+    """What each step made, the project's own first."""
+    kinds = sorted(cycles, key=lambda kind: (" at " not in kind, -cycles[kind], kind))
+    return shortlist([f"{cycles[kind] // steps} × {kind}" for kind in kinds if cycles[kind] >= steps], MAX_NAMED)
+
+
+def _kind(thing: Any) -> str:
+    """What an object is; of a function, a frame or an object of the project with its line."""
+    code: CodeType | None
+    if isinstance(thing, FrameType):
+        name, code = f"frame of {thing.f_code.co_name}", thing.f_code
+    elif isinstance(thing, FunctionType):
+        name, code = f"function {thing.__name__}", thing.__code__
+    else:
+        name, code = type(thing).__name__, getattr(type(thing).__dict__.get("__init__"), "__code__", None)
+    if code is None or not is_project_file(code.co_filename):
+        return name
+    return f"{name} at {short_path(code.co_filename)}:{code.co_firstlineno}"
+
+
+def _describe(arrays: list[jax.Array], steps: int) -> str:
+    kinds = Counter(short(array) for array in arrays)
+    named = shortlist([f"{count // steps} × {kind}" for kind, count in kinds.items() if count >= steps], MAX_NAMED)
+    holder = _holder(arrays[-1], arrays)
+    return f"{named}{f', held by {holder}' if holder else ''}"
+
+
+def _holder(array: jax.Array, beside: list[jax.Array]) -> str:
+    """What holds an array: the name of a module's variable, or the type of what it is in."""
+    found = [one for one in gc.get_referrers(array) if isinstance(one, _CONTAINERS) and one is not beside]
+    for container in found:
+        for owner in gc.get_referrers(container):
+            if isinstance(owner, dict) and "__name__" in owner:
+                names = [name for name, value in owner.items() if value is container]
+                if names:
+                    return f"{owner['__name__']}.{names[0]}"
+    return f"a {type(found[0]).__name__}" if found else ""

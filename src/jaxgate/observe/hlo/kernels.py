@@ -1,0 +1,103 @@
+"""What a device runs one after the other in a call of a compiled program, and which of it only copies.
+
+A copy is an operation of the optimised program that moves an array and computes nothing: a copy, a transpose, a reshape that
+is no view, or a fusion of nothing else. A transfer between two memories (a prefetch, an offload) is none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jaxgate.observe.hlo.parser import HloText, Instruction, is_opaque, is_product, target_of
+from jaxgate.observe.hlo.totals import CONTROL, FREE, VIEWS, Amounts, Siblings, add_up, called, computation_of
+
+_COPIES = frozenset({"copy", "copy-start", "reshape", "transpose"})
+_BYTES = "copied bytes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernels:
+    """The operations that one call starts, loops as often as they run."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)  # `copy float32[64,64]`, `fused add`, `dot`
+    copied_bytes: int | None = None  # what the copies write; `None` if the program could not be read
+    lines: Mapping[str, str] = field(default_factory=dict)  # the copies among them to source lines
+    unread: str = ""  # why it is unknown; empty if it is known
+
+    @property
+    def facts(self) -> dict[str, int | None]:
+        """As facts, by name."""
+        return {
+            "kernels": None if self.copied_bytes is None else sum(self.counts.values()),
+            "copied_bytes": self.copied_bytes,
+        }
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """The facts that are unknown, each with the reason."""
+        return dict.fromkeys(self.facts, self.unread) if self.unread else {}
+
+
+def read_kernels(hlo: HloText) -> Kernels:
+    """Count what one call starts on one device: a loop of unknown length once, of a condition the dearest branch."""
+    if not hlo.entry:
+        return Kernels(unread="the compiler gives no text of the optimised program")
+    found = add_up(hlo, lambda instruction, siblings: _own(instruction, siblings, hlo), CONTROL, dearest=True)
+    unread = next((reason for reason in found.more if "not understood" in reason), "")
+    if unread:
+        return Kernels(unread=unread)
+    copied = found.counts.pop(_BYTES, 0)
+    return Kernels(counts=dict(sorted(found.counts.items())), copied_bytes=copied, lines=_lines(hlo))
+
+
+def _own(instruction: Instruction, siblings: Siblings, hlo: HloText) -> Amounts:
+    opcode = instruction.opcode
+    if opcode in FREE or opcode.endswith(("-done", "-update")):
+        return Amounts()
+    if opcode == "custom-call" and not (is_opaque(instruction) or is_product(instruction)):
+        return Amounts()
+    label = _label(instruction, siblings, hlo)
+    copied = instruction.shapes[0].nbytes if label.startswith("copy ") else 0
+    return Amounts(Counter({label: 1, _BYTES: copied}))
+
+
+def _label(instruction: Instruction, siblings: Siblings, hlo: HloText) -> str:
+    if _copies(instruction, siblings, hlo):
+        return f"copy {instruction.shapes[0].label}"
+    if instruction.opcode == "fusion":
+        root = next((one for one in computation_of(instruction, hlo).values() if one.root), None)
+        return f"fused {root.opcode}" if root else "fusion"
+    return target_of(instruction) or instruction.opcode
+
+
+def _copies(instruction: Instruction, siblings: Siblings, hlo: HloText) -> bool:
+    """Whether an operation moves one array within one memory, and does nothing else."""
+    if not instruction.shapes or not instruction.operands:
+        return False
+    if instruction.opcode == "fusion":
+        inside = {one.opcode for one in computation_of(instruction, hlo).values()} - VIEWS - {"parameter"}
+        return bool(inside) and inside <= _COPIES and len(instruction.shapes) == 1
+    source = siblings.get(instruction.operands[0])
+    spaces = {shape.space for shape in source.shapes} if source else set()
+    return instruction.opcode in _COPIES and spaces == {instruction.shapes[0].space}
+
+
+def _lines(hlo: HloText) -> dict[str, str]:
+    """A source line of each kind of copy: its own, that of what it copies, or that of the loop which it stands in."""
+    loops = {
+        body: loop.line
+        for siblings in hlo.computations.values()
+        for loop in siblings.values()
+        if loop.opcode == "while"
+        for body, _ in called(loop, siblings, hlo)
+    }
+    found: dict[str, str] = {}
+    for name, siblings in hlo.computations.items():
+        for instruction in siblings.values():
+            if instruction.opcode != "parameter" and _copies(instruction, siblings, hlo):
+                line = instruction.line or siblings[instruction.operands[0]].line or loops.get(name, "")
+                if line:
+                    found.setdefault(f"copy {instruction.shapes[0].label}", line)
+    return found

@@ -1,0 +1,153 @@
+"""What a device starts in a call of an optimised program, and which of it only copies: real texts, and texts by hand."""
+
+from __future__ import annotations
+
+import gzip
+
+import jax
+import jax.numpy as jnp
+import pytest
+from support.paths import DATA
+
+from jaxgate.observe.hlo.kernels import read_kernels
+from jaxgate.observe.hlo.parser import read_hlo
+from jaxgate.observe.trace.stages import compiled_facts
+
+HEAD = "HloModule jit_step, is_scheduled=true\n\n"
+
+
+def kernels(*lines, before=""):
+    """What a program of these lines starts."""
+    *others, last = lines
+    body = "\n".join([*(f"  {line}" for line in others), f"  ROOT {last}"])
+    return read_kernels(read_hlo(f"{HEAD}{before}ENTRY %main () -> f32[] {{\n{body}\n}}\n"))
+
+
+@pytest.mark.parametrize(
+    ("folder", "program", "started", "copied"),
+    [
+        ("cpu-0.10", "train", 12, 0),
+        ("cpu-0.12", "layers", 181, 43_064),
+        ("cuda-0.10", "layers", 158, 24_632),
+        ("cuda-0.12", "layers", 136, 32),
+        # What a TPU fetches ahead into its VMEM is started, and no copy.
+        ("tpu-0.12", "train", 13, 0),
+        ("tpu-0.12", "layers", 201, 24_584),
+    ],
+)
+def test_texts_of_three_compilers(folder, program, started, copied):
+    """As read; their loops turn six times. The shortest, `train` of CPUs, was counted by hand."""
+    text = gzip.decompress((DATA / f"hlo/{folder}/{program}.hlo.gz").read_bytes()).decode()
+    assert read_kernels(read_hlo(text)).facts == {"kernels": started, "copied_bytes": copied}
+
+
+@pytest.mark.parametrize(
+    ("line", "copied"),
+    [
+        ("%c = f32[8,4]{0,1} copy(%a)", 128),
+        ("%c = f32[4,8]{1,0} transpose(%a), dimensions={1,0}", 128),
+        ("%c = f32[32]{0} reshape(%a)", 128),
+        ("%c = f32[4,8]{0,1} bitcast(%a)", None),  # a view
+        ("%c = f32[8,4]{1,0:S(1)} copy(%a)", 0),  # into another memory
+        ("%c = f32[8,4]{1,0} negate(%a)", 0),
+    ],
+)
+def test_what_is_a_copy(line, copied):
+    """It moves an array within one memory, and computes nothing; ``None`` stands for nothing that is started."""
+    found = kernels("%a = f32[8,4]{1,0} parameter(0)", line)
+    assert found.facts == {"kernels": int(copied is not None), "copied_bytes": copied or 0}
+
+
+FUSED = """%fused (p: f32[8,4]) -> f32[4,8] {
+  %p = f32[8,4]{1,0} parameter(0)
+  ROOT %t = f32[4,8]{1,0} transpose(%p), dimensions={1,0}
+}
+
+%work (q: f32[8,4]) -> f32[4,8] {
+  %q = f32[8,4]{1,0} parameter(0)
+  %n = f32[8,4]{1,0} negate(%q)
+  ROOT %u = f32[4,8]{1,0} transpose(%n), dimensions={1,0}
+}
+
+"""
+
+
+def test_a_fusion_copies_if_it_does_nothing_else():
+    """A transpose that comes with arithmetic costs nothing of its own."""
+    start = "%a = f32[8,4]{1,0} parameter(0)"
+    alone = kernels(start, "%c = f32[4,8]{1,0} fusion(%a), kind=kLoop, calls=%fused", before=FUSED)
+    assert (dict(alone.counts), alone.copied_bytes) == ({"copy float32[4,8]": 1}, 128)
+    beside = kernels(start, "%c = f32[4,8]{1,0} fusion(%a), kind=kLoop, calls=%work", before=FUSED)
+    assert (dict(beside.counts), beside.copied_bytes) == ({"fused transpose": 1}, 0)
+
+
+LOOP = """%body (s: (s32[], f32[8])) -> (s32[], f32[8]) {
+  %s = (s32[], f32[8]{0}) parameter(0)
+  %i = s32[] get-tuple-element(%s), index=0
+  %x = f32[8]{0} get-tuple-element(%s), index=1
+  %c = f32[8]{0} copy(%x)
+  ROOT %t = (s32[], f32[8]{0}) tuple(%i, %c)
+}
+
+%cond (s: (s32[], f32[8])) -> pred[] {
+  %s = (s32[], f32[8]{0}) parameter(0)
+  ROOT %p = pred[] constant(true)
+}
+
+"""
+TURN = "%w = (s32[], f32[8]{0}) while(%s), condition=%cond, body=%body"
+PLACE = ', metadata={op_name="while" source_file="/somewhere/loop.py" source_line=7}'
+
+
+def test_a_loop_counts_as_often_as_it_turns():
+    """One of unknown length once; a copy that the compiler put into it is at the line of the loop."""
+    start = "%s = (s32[], f32[8]{0}) parameter(0)"
+    known = kernels(start, f'{TURN}, backend_config={{"known_trip_count":{{"n":"5"}}}}{PLACE}', before=LOOP)
+    assert known.facts == {"kernels": 5, "copied_bytes": 5 * 32}
+    assert known.lines == {"copy float32[8]": "/somewhere/loop.py:7"}
+    assert kernels(start, TURN, before=LOOP).facts == {"kernels": 1, "copied_bytes": 32}
+
+
+def test_of_branches_the_dearest_counts():
+    """A copy that is made only sometimes must not be missed."""
+    branches = """%moves (x: f32[8]) -> f32[8] {
+  %x = f32[8]{0} parameter(0)
+  ROOT %y = f32[8]{0} copy(%x)
+}
+
+%stays (z: f32[8]) -> f32[8] {
+  ROOT %z = f32[8]{0} parameter(0)
+}
+
+"""
+    found = kernels(
+        "%p = pred[] parameter(0)",
+        "%x = f32[8]{0} parameter(1)",
+        "%c = f32[8]{0} conditional(%p, %x, %x), true_computation=%stays, false_computation=%moves",
+        before=branches,
+    )
+    assert found.facts == {"kernels": 1, "copied_bytes": 32}
+
+
+@pytest.mark.parametrize("text", ["", "no HLO", f"{HEAD}ENTRY %main () -> f32[] {{\n  %a = what is this\n}}\n"])
+def test_what_cannot_be_read_is_unknown(text):
+    """Never zero, and with the reason."""
+    found = read_kernels(read_hlo(text))
+    assert found.facts == {"kernels": None, "copied_bytes": None}
+    assert found.unread
+    assert set(found.unknown.values()) == {found.unread}
+
+
+def test_a_compiled_function():
+    """A carry that is read after it was written is copied in each turn; without that only when the loop begins."""
+
+    def turns(read):
+        def turn(table, place):
+            return table.at[place].set(1.0), read(table, place)
+
+        return jax.jit(lambda table: jax.lax.scan(turn, table, jnp.arange(20))).lower(jnp.zeros(5000)).compile()
+
+    table = 5000 * 4
+    kept, copied = turns(lambda table, place: place), turns(lambda table, place: table[place + 1])
+    assert table <= compiled_facts(kept)["copied_bytes"] < 2 * table
+    assert compiled_facts(copied)["copied_bytes"] >= 20 * table
