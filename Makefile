@@ -1,6 +1,6 @@
 # `make perf` (K=scan selects), `make test`, `make test-quick` for the rooms that compile no JAX program, and `make docs` for the
 # site in build/docs. The first call sets up .venv, later ones do not. SHUFFLE=7 runs the tests in an order drawn from that
-# number, ALL_PLANTS=1 tries all planted mistakes, not a tenth of the slow ones. `make perf-target` compiles cases for
+# number, ALL_TESTS=1 runs what takes longest, too, as every night. `make perf-target` compiles cases for
 # a TPU or GPUs that are not there (TARGET chooses), in an environment of its own that has their compiler, 640 or 400 MB:
 # the families that have baselines for it, or what K names. SIZE=full K=training compiles the training steps at the size
 # that needs the chip.
@@ -10,7 +10,7 @@ K      ?=
 ARGS   ?=
 RESULTS ?=
 SHUFFLE ?=
-ALL_PLANTS ?=
+ALL_TESTS ?=
 # One more than CI has cores: some tests wait.
 WORKERS ?= 3
 TARGET  ?= tpu:v5e:2x4
@@ -36,7 +36,7 @@ perf-target:
 	  --perf-target=$(TARGET) $(if $(SIZE),--perf-size=$(SIZE)) $(ARGS)
 
 test: $(READY)
-	@SHUFFLE=$(SHUFFLE) ALL_PLANTS=$(ALL_PLANTS) $(RUN) pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@SHUFFLE=$(SHUFFLE) ALL_TESTS=$(ALL_TESTS) $(RUN) pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-quick: $(READY)
 	@$(RUN) pytest tests/model tests/judge tests/keep tests/report -n auto --maxprocesses 4 $(ARGS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.corpora import nightly
 
 from ci import creep
 from jaxgate.ext.history import changes
@@ -31,6 +32,7 @@ def test_the_promises_hold_for_some_histories():
     assert {kind: row.holds for kind, row in rows().items()} == {"quiet": True, "creep": True, "step": True}
 
 
+@nightly
 def test_a_judge_that_asks_for_too_much_fails(monkeypatch):
     """Ten times the threshold: nothing is found, and the rows say so."""
     monkeypatch.setattr(changes, "SURE", 10 * changes.SURE)

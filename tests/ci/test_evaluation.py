@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import jax
 import pytest
+from support.corpora import nightly
 
 from ci.evaluation import broken as breaking
 from ci.evaluation.elsewhere import lend, of_elsewhere, one_core, run_pytest, write_project
@@ -162,6 +163,7 @@ def test_what_must_hold_on_another_machine(cases, held):
     assert not of_elsewhere([], 0).held
 
 
+@nightly
 def test_a_mistake_is_red_by_a_baseline_of_another_machine(tmp_path):
     """Or the part would pass whatever the gate says there: planted after the baselines became those of other hardware."""
     programs = {"low_rank": PROGRAMS["low_rank"]}

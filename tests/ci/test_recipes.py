@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.corpora import nightly, one_of
 from support.git import commit
 from support.paths import REPOSITORY
 from support.processes import outside_variables
@@ -55,7 +56,7 @@ def test_every_heading_has_a_block_that_is_run(recipe):
         assert all(cases_of(block) for block in found if not block.startswith(CONFTEST))
 
 
-@pytest.mark.parametrize("recipe", [recipe for recipe in RECIPES if recipe not in {START, NOTEBOOK}])
+@pytest.mark.parametrize("recipe", one_of([recipe for recipe in RECIPES if recipe not in {START, NOTEBOOK}], 7))
 def test_a_recipe_is_recorded_and_found_again(project, monkeypatch, recipe):
     """It is recorded, and SAME by its program in the next run, as CI makes it."""
     names, alone = [], False
@@ -79,6 +80,7 @@ def test_a_recipe_is_recorded_and_found_again(project, monkeypatch, recipe):
         ), text
 
 
+@nightly
 def test_diffrax_without_its_conftest_is_undecided_once_it_changed(project, monkeypatch):
     """As its recipe says: facts gate, the time of a changed program does not, and that alone is not red."""
     block = blocks("Diffrax")[0]

@@ -12,6 +12,7 @@ import sys
 from functools import partial
 
 import pytest
+from support.corpora import nightly
 from support.git import git
 
 from jaxgate.cli import main as commands
@@ -187,6 +188,7 @@ def test_a_pull_request(here):
     assert "1 baseline missing or of other arguments; record them where CI runs" in out
 
 
+@nightly
 def test_the_commands_are_processes(checkout):
     """What else is played in this process, once as people run it: with the merge base, a page and a bundle."""
     checkout.edit("model.py", "return jnp.tanh(x)", "return jnp.tanh(x), x * 2")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.corpora import a_tenth
+from support.corpora import one_of
 
 from guests.plants import assert_caught, assert_unchanged, plant, recorded, whole_suite
 
@@ -360,7 +360,7 @@ def test_unchanged(net, monkeypatch):
     assert_unchanged(net, monkeypatch, 5)
 
 
-@pytest.mark.parametrize("planted", a_tenth(PLANTS))
+@pytest.mark.parametrize("planted", one_of(PLANTS))
 def test_planted(net, planted):
     """A mistake is red, and named."""
     assert_caught(net, planted)

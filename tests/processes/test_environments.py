@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.corpora import nightly
 from support.factories import ENVIRONMENT, baseline
 
 from jaxgate.ext.upgrade import venv
@@ -131,6 +132,7 @@ def wheel(folder, version):
     return path
 
 
+@nightly
 def test_a_requirement_gets_an_environment_of_its_own(tmp_path, monkeypatch):
     """The package comes from there, all others from here; a second time nothing is installed."""
     wheel(tmp_path, "1.5")

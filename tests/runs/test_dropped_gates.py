@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.corpora import nightly
 from support.projects import NO_OTHERS, TWO
 
 RED = "test_model.py::test_first"
@@ -152,7 +153,7 @@ def test_the_last_failed_alone_are_no_whole_run(two):
         assert two.with_memory("--lf").ret == 0
 
 
-@pytest.mark.parametrize("arguments", [(), ("-n1",)], ids=["one process", "workers"])
+@pytest.mark.parametrize("arguments", [(), pytest.param(("-n1",), marks=nightly)], ids=["one process", "workers"])
 def test_baselines_that_serve_elsewhere_are_not_missed(two, arguments):
     """A gate for another platform, or for more devices, that is left out here has nothing to be held against."""
     two.edit_baseline("model/first", hardware={"platform": "gpu"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.corpora import nightly
 from support.fakes import duel
 
 LOOP = """
@@ -117,6 +118,7 @@ def test_a_batch_that_comes_from_the_host_at_each_step_is_seen(loop):
     result.shows("host_transfers 4 against 3 = 1.33 ×, allowed 3", "1 for forward at test_loop.py:16")
 
 
+@nightly
 def test_an_nnx_step_is_gated(project):
     """A function under nnx.jit is a subject on the host; it is measured on copies of model and optimizer."""
     project.write("test_model.py", TRAIN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from support.corpora import nightly
 from support.projects import model
 
 MODEL = "import os\n" + model("jnp.ones((16, 16))", step="jnp.tanh(x @ x)")
@@ -92,6 +93,7 @@ def test_a_case_that_some_launches_lack_is_invalid(here):
     result.shows("INVALID  model/step", "2 of 2 launches here recorded it, 1 of 2 there")
 
 
+@nightly
 def test_flags_that_a_conftest_overwrites_are_refused(small):
     """The option does not reach jax there: an environment would be compared with itself."""
     text = "import os\n"

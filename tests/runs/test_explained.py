@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from support.corpora import nightly
 from support.projects import model
 
 from jaxgate.report.case_page import BUFFERS, CHANGES
@@ -122,7 +123,7 @@ def two(project):
     return project
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "2"), marks=nightly)], ids=["alone", "workers"])
 def test_what_several_red_cases_have_on_their_pages_is_not_printed(two, workers):
     """One mistake makes many tests red: each keeps its text, and the log stays short."""
     result = two.run(*workers)

@@ -6,6 +6,7 @@ import json
 from types import SimpleNamespace
 
 import pytest
+from support.corpora import nightly
 from support.targets import CompilerHere
 
 from jaxgate.ext.targets.gate import compiler_of
@@ -77,6 +78,7 @@ def test_each_of_several_targets_is_judged_though_the_first_is_red(project, comp
     assert len(compilers) == 2
 
 
+@nightly
 def test_a_target_that_loses_its_test_is_an_orphan(project, compilers):
     """As any baseline: nothing judges it any more."""
     write(project, TWO)

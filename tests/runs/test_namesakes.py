@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.corpora import nightly
 from support.projects import model
 
 from jaxgate.model.workload import possible_names
@@ -30,6 +31,7 @@ def cases(project):
     return sorted(path.partition("/")[2].removesuffix(".json") for path in project.baselines())
 
 
+@nightly
 def test_the_other_one_has_its_folder_in_its_name(namesakes):
     """Judged or recorded, apart or together: what was recorded keeps its name and its content."""
     (path,) = (namesakes.path / "baselines").glob("*/model/step.json")

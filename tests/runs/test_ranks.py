@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from support.corpora import nightly
 from support.paths import REPOSITORY
 from support.projects import NO_OTHERS
 
@@ -186,6 +187,7 @@ def facts_of(path):
     return {file.stem: json.loads(file.read_text())["facts"] for file in sorted(path.rglob("*.json"))}
 
 
+@nightly
 def test_local_cases_are_judged_as_in_one_process_and_spread_ones_are_judged_at_all(job):
     """Facts and verdicts of local cases equal those of a serial run; a second run of spread ones is SAME by identity."""
     job.write(LOCAL)
@@ -264,6 +266,7 @@ def test_plain():
 """
 
 
+@nightly
 def test_what_one_rank_sees_is_red_on_all_of_them(job):
     """A broken claim, a NaN on one rank, another program there, a retrace there: red everywhere, with the rank's name."""
     job.write(FAULTS, LOCAL)
@@ -348,6 +351,7 @@ def test_ranks_that_lose_each_other_do_not_go_on(job):
     done.shows(0, "at the gate of `job/local`", "2 of 3 gates were not judged")
 
 
+@nightly
 def test_several_gates_in_one_test(job):
     """Each meets on all ranks; one that is red on one rank lets the others be judged, and both ranks fail the test once."""
     job.write(

@@ -7,6 +7,7 @@ import os
 
 import jax
 import pytest
+from support.corpora import nightly
 from support.jax_settings import settings_restored
 
 from ci.attacks.gated_sources import FUSED
@@ -54,6 +55,7 @@ def test_an_unchanged_project_is_the_same(accepted):
     assert found.get("cores") == read_environment(jax.devices()[0]).get("cores")  # a container may have a quota
 
 
+@nightly
 def test_a_flag_that_the_change_sets_is_a_change(accepted):
     """What the compiler makes of the program under it is held against what is stored, and not against itself."""
     accepted.write("conftest.py", PLAIN + NO_FUSION)

@@ -6,6 +6,7 @@ import json
 import xml.etree.ElementTree as ET
 
 import pytest
+from support.corpora import nightly
 
 TWO = """
 import jax, jax.numpy as jnp
@@ -163,6 +164,7 @@ def test_rows_are_those_of_the_gates(two):
     assert [row["group"] for row in rows.values()] == ["model", "model"]
 
 
+@nightly
 def test_workers_send_all_of_them(two):
     """The controller knows both cases of the test, and both rows."""
     two.edit("test_model.py", *SLOWER_EVAL)

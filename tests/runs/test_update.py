@@ -6,6 +6,7 @@ import json
 import signal
 
 import pytest
+from support.corpora import nightly
 from support.fakes import duel
 from support.lines import line_here
 from support.projects import TWO, model
@@ -38,7 +39,7 @@ def test_a_broken_claim_is_not_recorded(project):
     assert project.baselines() == before
 
 
-@pytest.mark.parametrize("moment", ["before the rename", "between two cases"])
+@pytest.mark.parametrize("moment", [pytest.param("before the rename", marks=nightly), "between two cases"])
 def test_a_killed_update_leaves_whole_files(project, moment):
     """A run killed while it records leaves each baseline old or new, never half."""
     project.write("test_model.py", TWO).record()

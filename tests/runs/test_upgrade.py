@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.corpora import nightly
 from support.projects import SETTINGS, model
 
 MODEL = "import os, warnings\n" + model("jnp.ones((16, 16))", step="jnp.tanh(x @ x)", other="x + 1")
@@ -194,6 +195,7 @@ def test_a_claim_that_breaks_there_is_worse(here):
     assert "claim stablehlo_ops ≤ 50" in {group["what"] for group in groups["worse"]}
 
 
+@nightly
 def test_an_environment_that_cannot_be_made_is_no_answer(here):
     """A requirement that cannot be had, and a suite without gates: never 0."""
     result = upgrade(here, "--perf-upgrade=no-such-package-of-mine @ file:///nowhere.whl")

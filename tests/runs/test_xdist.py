@@ -6,6 +6,7 @@ import json
 from unittest.mock import Mock
 
 import pytest
+from support.corpora import nightly
 from support.git import commit
 from support.paths import REPOSITORY
 
@@ -81,7 +82,7 @@ def facts(project, *, timed=True):
     return {key: found[key] for key in ("green", "exit_status", "not_judged", "problems")}, cases
 
 
-@pytest.mark.parametrize("options", [(), ("--benchmark-disable",)])
+@pytest.mark.parametrize("options", [(), pytest.param(("--benchmark-disable",), marks=nightly)])
 def test_it_is_as_one_process_gives_it(recorded, monkeypatch, tmp_path, options):
     """Facts, verdicts, order, exit status; with and without the clock, with one case red.
 
@@ -133,7 +134,7 @@ def test_a_recording_is_one_recording(written):
     written.run("--perf-strict").shows("6 cases: 6 SAME")
 
 
-@pytest.mark.parametrize("options", [(), ("--max-worker-restart=0",)])
+@pytest.mark.parametrize("options", [pytest.param((), marks=nightly), ("--max-worker-restart=0",)])
 def test_a_killed_worker_loses_the_case_it_was_running(recorded, monkeypatch, options):
     """That one is INVALID and red; if no worker may follow, the rest is not judged, and never green."""
     monkeypatch.setenv("DIES", "16")
@@ -171,6 +172,7 @@ def test_what_waits_in_a_worker_that_dies_is_red(recorded):
     result.shows("died before it could be confirmed")
 
 
+@nightly
 def test_one_case_of_two_tests_is_found_across_workers(project):
     """They would share one baseline, though no process sees both."""
     lines = [f"def test_{n}(gate):\n    gate(jnp.tanh, jnp.ones(8), name='{n % 3}')\n" for n in range(4)]
@@ -188,6 +190,7 @@ def test_ways_to_distribute_that_mix_up_cases_are_refused(recorded, mode):
     result.shows(f"--dist {mode} ", "run again with --dist load")
 
 
+@nightly
 def test_another_revision_is_recorded_once(recorded):
     """By the controller, for all workers."""
     commit(recorded.write(".gitignore", "__pycache__/\nperf-artifacts/\n").path)
@@ -201,6 +204,7 @@ def test_another_revision_is_recorded_once(recorded):
     result.shows("Compared with ", "REGRESSED  model/step-32")
 
 
+@nightly
 def test_bundles_of_all_workers_are_kept_and_counted_together(recorded, monkeypatch, tmp_path):
     """The folder is emptied once; of three red cases one is profiled, as was asked: they count under the machine's lock."""
     monkeypatch.delenv("JAXGATE_MACHINE_HELD")

@@ -1,4 +1,4 @@
-"""Large sets of planted mistakes: how many a run tries, and how their programs are compiled."""
+"""What takes long: how much of it a run tries, and how programs of planted mistakes are compiled."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ import jax
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
-EVERY = "ALL_PLANTS"
-"""The variable that has all of them tried, not a tenth: each takes a second or more."""
+EVERY = "ALL_TESTS"
+"""The variable that has all of it tried, as every night."""
+nightly = pytest.mark.skipif(
+    not os.environ.get(EVERY), reason=f"one like it is run, and this takes 10 s or more; with {EVERY}=1"
+)
+"""For tests that start several processes, where a shorter one asks nearly the same."""
 
 
-def a_tenth(mistakes: Sequence[Any]) -> list[Any]:
-    """Parameters of a test: every tenth one, the others skipped with the reason; all where somebody asks for them."""
-    left = pytest.mark.skipif(not os.environ.get(EVERY), reason=f"a tenth of the plants are run; all with {EVERY}=1")
+def one_of(mistakes: Sequence[Any], count: int = 10) -> list[Any]:
+    """Parameters of a test: one of so many, the others skipped with the reason; all where somebody asks for them."""
+    left = pytest.mark.skipif(not os.environ.get(EVERY), reason=f"one of {count} like it is run; all with {EVERY}=1")
     whole = [one if hasattr(one, "marks") else pytest.param(one, id=str(one)) for one in mistakes]
     return [
-        one if place % 10 == 0 else pytest.param(*one.values, marks=(*one.marks, left), id=one.id)
+        one if place % count == 0 else pytest.param(*one.values, marks=(*one.marks, left), id=one.id)
         for place, one in enumerate(whole)
     ]
 
