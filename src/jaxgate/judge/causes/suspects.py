@@ -25,9 +25,21 @@ from jaxgate.judge.causes.control_flow import (
     unrolled,
     unrolled_in_part,
 )
-from jaxgate.judge.causes.growth import BUFFERS, COMPILED, MEMORY, PHASES, RUN, WORK, grown, heaviest, total_elements
+from jaxgate.judge.causes.growth import (
+    BUFFERS,
+    COMPILED,
+    MEMORY,
+    PHASES,
+    RUN,
+    WORK,
+    grown,
+    heaviest,
+    more_of,
+    total_elements,
+)
 from jaxgate.judge.causes.program_causes import exchanges_routines, held_back_no_more, keeps_more, multiplies_wider
 from jaxgate.judge.difference import Difference
+from jaxgate.judge.policy import BY_NAME
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.machine import COMPILE_OPTIONS
 from jaxgate.model.measurement import MAX_NAMED, Leaf, Measurement
@@ -35,6 +47,8 @@ from jaxgate.model.numbers import WIDER_PRODUCTS
 from jaxgate.model.verdict import Cause
 from jaxgate.model.words import shortlist
 
+_TURNS = 8
+"""Copies from which on they are those of a loop."""
 _CALLS = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
 
 Finder = Callable[[Measurement, Baseline | None], Iterator[Cause]]
@@ -239,9 +253,13 @@ def _same_program(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
 
 
 def _copies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Arrays that are copied in the turns of a loop; a single copy follows from something else."""
     text = copied_more(now, baseline)
-    if text and _more(now, baseline, "copied_bytes") > 0:
-        yield Cause(text=f"arrays are copied: {text}", explains=BUFFERS | {"kernels", "run_ns"})
+    if baseline is not None and text:
+        in_turns = max(more_of(now.kernels, baseline.kernels).values()) >= _TURNS
+        worse = BY_NAME["copied_bytes"].is_worse(now.facts.copied_bytes or 0, baseline.facts.copied_bytes or 0)
+        follows = BUFFERS | {"kernels", "run_ns"} if in_turns and worse else frozenset()
+        yield Cause(text=f"arrays are copied: {text}", explains=follows | {"copied_bytes"})
 
 
 def _holds(now: Measurement, _: Baseline | None) -> Iterator[Cause]:

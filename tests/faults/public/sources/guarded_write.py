@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxgate.model.computation import Computation
 
-LENGTH, BATCH = 64, 4
+LENGTH, BATCH = 64, 64
 
 
 def write(values, step):
