@@ -89,6 +89,7 @@ class Settings:
     # files whose name another file that gates has, too: what is new in them has its folder in its name
     namesakes: frozenset[str]
     strict: bool  # a missing, stale or orphaned baseline fails the run
+    second_process: int  # cases that a second process is asked about; 0 asks about none
     opinion_s: float  # seconds that a second opinion on a result may take; 0 asks for none
     budget_s: float | None  # seconds that all duels of the run may take; `None` for no limit
     drift_budget: float | None  # share that a case may have lost since its first run in the history; `None` for any

@@ -69,9 +69,8 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
     recording = settings.update.records(exists=os.path.lexists(session.store.path(now.hardware, case.name)))
     try:
         stored = _load(session, case, now.hardware, test=test, recording=recording)
-        if stored is None:
-            session.result.new_programs[case.name] = now.fingerprints
         difference = None if stored is None else Difference(now, stored.baseline)
+        session.result.note_program(case, now.fingerprints, difference)
         if recording:
             timing = _time_replaced(session, observed, stored, difference, progress)
         else:

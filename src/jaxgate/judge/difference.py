@@ -289,6 +289,18 @@ class Difference:
         now, before = ({name: side[name] for name in wanted & side.keys()} for side in sides)
         return environment_differences(now, before)
 
+    @property
+    def unexplained(self) -> bool:
+        """Whether the program alone is another one: its source, its arguments and all around it are as they were."""
+        around = (
+            self.now.fingerprints.options == self.baseline.fingerprints.options,
+            self.work,
+            self.devices,
+            self.native_code,
+            self.hardware,
+        )
+        return not self.program and self.source is True and all(around) and not (self.environment or self.libraries)
+
     @cached_property
     def _changes(self) -> str:
         """What is known to differ of what identity needs."""
@@ -309,8 +321,7 @@ class Difference:
             )
             if not same
         ]
-        alone = changed == ["program"] and self.source is True and not self.libraries
-        why = (*libraries, *self.environment, *([NO_SOURCE] if alone else []))
+        why = (*libraries, *self.environment, *([NO_SOURCE] if self.unexplained else []))
         return f"{' and '.join(changed)} changed{in_brackets(why)}" if changed else ""
 
 

@@ -34,6 +34,7 @@ from jaxgate.ext.times.case import StoredTimesClock
 from jaxgate.ext.times.kept import TimesStore
 from jaxgate.ext.upgrade.environment_runs import Comparison
 from jaxgate.judge.ageing import Ageing, find_ageing
+from jaxgate.judge.difference import Difference
 from jaxgate.keep.baselines import BaselineStore
 from jaxgate.keep.cache import DuelCache, FloorStore, ReferenceCache
 from jaxgate.keep.git import read_provenance
@@ -76,6 +77,8 @@ class SessionResult:
     brought: dict[str, Brought] = field(default_factory=dict)
     # fingerprints of the cases that have no baseline
     new_programs: dict[str, Fingerprints] = field(default_factory=dict)
+    # those of the programs, by case, that are not their baseline's while their source is
+    unexplained: dict[str, str] = field(default_factory=dict)
     # when the stored programs that baselines of this run name were recorded, by case
     dates: dict[str, str] = field(default_factory=dict)
     # release lines of jax, by case, of the baselines that another one recorded
@@ -100,6 +103,13 @@ class SessionResult:
         problem = f"expected one test for the case `{case}`, found two: {owner} and {test}\n{mend}"
         self.clashes.append(problem)
         return problem
+
+    def note_program(self, case: Case, now: Fingerprints, difference: Difference | None) -> None:
+        """Note a program that may be that of a renamed case, or that nothing explains."""
+        if difference is None:
+            self.new_programs[case.name] = now
+        elif difference.unexplained:
+            self.unexplained[case.name] = now.program
 
     def bring(self, case: Case, unknown: Mapping[str, str]) -> None:
         """Note what no baseline holds of a case."""

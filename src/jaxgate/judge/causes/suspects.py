@@ -32,6 +32,7 @@ from jaxgate.judge.causes.growth import (
     PHASES,
     RUN,
     WORK,
+    elements,
     grown,
     heaviest,
     more_of,
@@ -256,7 +257,10 @@ def _copies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """Arrays that are copied in the turns of a loop; a single copy follows from something else."""
     text = copied_more(now, baseline)
     if baseline is not None and text:
-        in_turns = max(more_of(now.kernels, baseline.kernels).values()) >= _TURNS
+        more = more_of(now.kernels, baseline.kernels)
+        in_turns = any(
+            count >= _TURNS and label.startswith("copy ") and elements(label) > 1 for label, count in more.items()
+        )
         worse = BY_NAME["copied_bytes"].is_worse(now.facts.copied_bytes or 0, baseline.facts.copied_bytes or 0)
         follows = BUFFERS | {"kernels", "run_ns"} if in_turns and worse else frozenset()
         yield Cause(text=f"arrays are copied: {text}", explains=follows | {"copied_bytes"})

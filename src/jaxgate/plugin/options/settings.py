@@ -61,6 +61,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         stored=Path(environ.get(NAMED_LIKE) or baselines),
         namesakes=frozenset(filter(None, environ.get(NAMESAKES, "").split(os.pathsep))),
         strict=strict,
+        second_process=read(table.SECOND_PROCESS),
         opinion_s=read(table.OPINION),
         budget_s=read(table.BUDGET),
         drift_budget=read(table.DRIFT_BUDGET),

@@ -35,6 +35,8 @@ CAPTURES = 8
 """Cases that are profiled in a run: a broken machine fails them all, and a few say it."""
 OPINION_S = 20.0
 """A second compile takes as long as the first: nobody waits longer for it than for a program that compiles slowly anyway."""
+SECOND = 20
+"""Cases that a second process is asked about: a process is a few seconds, and each of them as long as it is without a clock."""
 _SWITCH = Values(bool, form={"action": "store_true"}, default=False)
 _UPDATE = {"nargs": "?", "const": str(Update.BOTH), "metavar": "|".join(MODES)}
 _FOLDER = Values(path, "a folder of its own", {"metavar": "DIR"})
@@ -192,6 +194,14 @@ OPINION = Option(
     default=OPINION_S,
     ini_help="seconds that a second opinion on a result may take; 0 asks for none",
 )
+SECOND_PROCESS = Option(
+    "--perf-second-process JAXGATE_SECOND_PROCESS perf_second_process",
+    count("a number of cases"),
+    "cases of a run, of those that it records and those whose program changed while their source did not, that a second process "
+    "makes the programs of, with another order of sets: is it the same program? 0 asks about none {default}",
+    default=SECOND,
+    ini_help="cases of a run whose programs a second process makes, too; 0 for none",
+)
 DRIFT_BUDGET = Option(
     "JAXGATE_DRIFT_BUDGET perf_drift_budget",
     Values(share, "a share such as 10% or 0.1", {"metavar": "SHARE"}),
@@ -230,6 +240,7 @@ OPTIONS = (
     ),
     BUDGET,
     OPINION,
+    SECOND_PROCESS,
     DRIFT_BUDGET,
 )
 """In the order of ``--help``; its ini keys begin with that of ``QUIET``."""

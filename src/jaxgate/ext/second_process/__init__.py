@@ -1,0 +1,1 @@
+"""Whether a case has the same program in another process."""

@@ -1,0 +1,106 @@
+"""A run that recorded, or saw programs change without their source: one more process makes the same programs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jaxgate.keep.baselines import BaselineStore
+from jaxgate.keep.programs import ProgramStore
+from jaxgate.keep.strict import CorruptBaselineError
+from jaxgate.model.baseline import Baseline
+from jaxgate.model.measurement import MAX_NAMED
+from jaxgate.model.outcome import RunRecord, UsageError
+from jaxgate.model.program import StoredProgram
+from jaxgate.model.verdict import Verdict
+from jaxgate.model.words import plural, shortlist
+from jaxgate.processes.pytest_child import Selection
+from jaxgate.settings import AS_MEASURED, RunKind
+
+if TYPE_CHECKING:
+    from jaxgate.engine.run.session import GateSession
+
+SEED = "PYTHONHASHSEED"
+_HERE = (RunKind.JUDGE, RunKind.UPDATE, RunKind.REVIEW)
+_LINE = 60
+"""Characters that are shown of a line of a program."""
+_SO = "as by the order of a set, an id, the time or earlier traces, so that no other process finds it in the compile cache"
+
+
+def ended(session: GateSession, record: RunRecord) -> None:
+    """Ask about the programs of a run that judged or recorded here; what differs is told, and changes no verdict."""
+    del record  # it has what was judged; the programs are in the store
+    settings = session.settings
+    here = settings.kind in _HERE and not (settings.target or settings.ranks or settings.elsewhere)
+    asked = _asked(session) if here else {}
+    if not asked:
+        return
+    tests = tuple(dict.fromkeys(reversed([session.result.tests[case] for case in asked])))  # in another order
+    seed = "2" if session.again.environment.get(SEED) == "1" else "1"
+    variables = {**session.again.environment, SEED: seed, AS_MEASURED: "1"}
+    side = replace(
+        session.again, environment=variables, option="the second process", arguments=("--benchmark-disable",)
+    )
+    problems = session.evidence.problems
+    with tempfile.TemporaryDirectory(prefix="jaxgate-") as name, session.progress("a second process") as progress:
+        progress(f"making the programs of {len(asked)} cases")
+        try:
+            session.instruments.record(side, Selection(tests, "", ""), Path(name))
+        except (UsageError, OSError) as error:
+            problems.append(f"a second process was to make the programs of this run, and failed: {error}")
+            return
+        found = [text for verdict in asked.values() if (text := _difference(session, verdict, Path(name)))]
+    if found:
+        have = plural(len(found), "case has", "cases have")
+        problems.append(f"{have} another program in a second process, {_SO}: {shortlist(found, MAX_NAMED)}")
+
+
+def _asked(session: GateSession) -> Mapping[str, Verdict]:
+    """The cases to ask about, by name: the recorded ones, and those whose program changed alone."""
+    unexplained = session.result.unexplained
+    found = {
+        verdict.case: verdict
+        for verdict in session.result.verdicts
+        if verdict.case in session.result.tests
+        and verdict.hardware
+        and (verdict.recorded or verdict.case in unexplained)
+    }
+    return dict(list(found.items())[: session.settings.second_process])
+
+
+def _difference(session: GateSession, verdict: Verdict, folder: Path) -> str:
+    """A case whose program is another there, with a line of it; empty if it is none, or nobody knows."""
+    assert verdict.hardware is not None  # it would not be asked about
+    try:
+        ours = session.store.load(verdict.hardware, verdict.case)
+        theirs = BaselineStore(folder, session.store.line).load(verdict.hardware, verdict.case)
+    except CorruptBaselineError:
+        return ""
+    if ours is None or theirs is None:  # its test fails there: it is red here, too, or can be run only once
+        return ""
+    there = theirs.baseline.fingerprints.program
+    if not verdict.recorded:  # what is stored is not today's
+        return "" if session.result.unexplained[verdict.case] == there else verdict.case
+    shown = _first_difference(session.programs, ours.baseline, ProgramStore(folder), theirs.baseline)
+    if shown:
+        return f"{verdict.case} ({shown[:_LINE]})"
+    return "" if ours.baseline.fingerprints.program == there else verdict.case
+
+
+def _first_difference(programs: ProgramStore, ours: Baseline, others: ProgramStore, theirs: Baseline) -> str:
+    """A line of the first program that the second does not have; empty if there is none, or one is not stored."""
+    from jaxgate.observe.hlo.diff import program_changes  # noqa: PLC0415 - imports JAX
+
+    pair = _stored(programs, ours), _stored(others, theirs)
+    lines = () if None in pair else program_changes(*filter(None, pair))
+    return next((line[1:].strip() for line in lines if line.startswith(("-", "+"))), "")
+
+
+def _stored(programs: ProgramStore, baseline: Baseline) -> StoredProgram | None:
+    """The program of a baseline, if it is stored."""
+    about = baseline.program
+    content = programs.load(baseline.fingerprints.program, about.digest) if about.stored else None
+    return None if content is None else StoredProgram(record=about, content=content)

@@ -1,0 +1,128 @@
+"""Programs that depend on the process that makes them: told when they are recorded, and when nothing else explains a change."""
+
+from __future__ import annotations
+
+import pytest
+from support.corpora import nightly
+
+from jaxgate.model.outcome import UsageError
+
+MODEL = """
+import os
+import jax, jax.numpy as jnp
+NAMES = {f"layer{number}" for number in range(12)}
+@jax.jit
+def scaled(x):
+    for name in NAMES:
+        x = jnp.tanh(x * (hash(name) % 1000))
+    return x
+@jax.jit
+def each(x):
+    return {name: jnp.sin(x * int(name[5:])) for name in NAMES}
+@jax.jit
+def settled(x):
+    for name in sorted(NAMES):
+        x = jnp.tanh(x * len(name))
+    return x
+def test_scaled(gate):
+    gate(scaled, jnp.ones(3))
+def test_each(gate):
+    gate(each, jnp.ones(3))
+def test_settled(gate):
+    gate(settled, jnp.ones(3))
+"""
+TOLD = "another program in a second process, as by the order of a set, an id, the time or earlier traces"
+
+
+@pytest.fixture
+def asking(project, monkeypatch):
+    """A project whose runs ask a second process."""
+    monkeypatch.setenv("JAXGATE_SECOND_PROCESS", "20")
+    return project.write("test_model.py", MODEL)
+
+
+def told(result):
+    """What a run says of a second process; empty if it says nothing."""
+    return next((line for line in result.text.splitlines() if "second process" in line), "")
+
+
+def test_what_depends_on_the_process_is_told_when_it_is_recorded(asking):
+    """Another program, and one whose independent lines are in another order: both with a line; what is the same is not."""
+    result = asking.run("--perf-update", "--benchmark-disable")
+    assert result.code == 0
+    found = told(result)
+    assert f"2 cases have {TOLD}" in found
+    assert "model/scaled (%" in found
+    assert "model/each (%" in found
+    assert "model/settled" not in found
+
+
+OUTSIDE = """
+import os
+import jax, jax.numpy as jnp
+@jax.jit
+def step(x):
+    return x * float(os.environ["SCALE"])
+@jax.jit
+def other(x):
+    return x + 1
+def test_step(gate):
+    gate(step, jnp.ones(3))
+def test_other(gate):
+    gate(other, jnp.ones(3))
+"""
+
+
+@pytest.fixture
+def changed(asking, monkeypatch):
+    """A project whose step reads a number from outside, which is another one since it was recorded."""
+    monkeypatch.setenv("SCALE", "2")
+    asking.write("test_model.py", OUTSIDE).record()
+    monkeypatch.setenv("SCALE", "3")
+    return asking
+
+
+def test_a_program_that_changed_alone_is_asked_about(lab, changed):
+    """A second process that makes a third program shows that the process decides; nobody asks about what is the same."""
+    lab.recorded.clear()
+    result = changed.run("--benchmark-disable")
+    assert [chosen.paths for chosen in lab.recorded] == [("test_model.py::test_step",)]
+    assert told(result).endswith("in the compile cache: model/step")
+
+
+def test_what_every_process_makes_alike_is_not_told(changed):
+    """A value from outside that is another one today changes the program, and the second process agrees."""
+    assert told(changed.run("--benchmark-disable")) == ""
+
+
+@pytest.mark.parametrize("words", [("--perf-second-process=0",), ("--perf-against=HEAD",), ("-k", "other")])
+def test_nobody_is_asked(lab, changed, words):
+    """Where the user does not want it, something else is compared with, or nothing changed."""
+    lab.recorded.clear()
+    changed.run("--benchmark-disable", *words)
+    assert lab.recorded == []
+
+
+def test_a_few_are_asked_about(lab, asking):
+    """As many as the user wants, the last first: other things were traced before."""
+    result = asking.run("--perf-update", "--benchmark-disable", "--perf-second-process=2")
+    assert result.code == 0
+    assert [chosen.paths for chosen in lab.recorded] == [("test_model.py::test_each", "test_model.py::test_scaled")]
+
+
+def test_a_second_process_that_fails_changes_no_verdict(lab, asking):
+    """It is one line."""
+
+    def broken(*_):
+        raise UsageError("it died")
+
+    lab.instruments["record"] = broken
+    result = asking.run("--perf-update", "--benchmark-disable")
+    assert result.code == 0
+    assert told(result).endswith("a second process was to make the programs of this run, and failed: it died")
+
+
+@nightly
+def test_workers_have_one_second_process(asking):
+    """The controller asks it about all that its workers recorded."""
+    assert f"2 cases have {TOLD}" in told(asking.run("--perf-update", "--benchmark-disable", "-n2"))
