@@ -19,6 +19,8 @@ RELEASED = {"flax", "jax", "jaxlib", "jaxgate", "line", "numpy", "optax", "pytho
 """Keys whose values are releases."""
 MEASURED = {"environments": [], "figures": {}, "moment": "<moment>", "run": "<run>"}
 """Keys whose values are a machine's, and what stands for them; ``tests/report/test_results.py`` looks at them."""
+CALLS = "trace_calls"
+"""A count of this release of JAX and Python."""
 HASHED = {"digest", "inputs", "program", "source", "commit", "options", "executable"}
 _TIME = r"\d[\d,.]*(?:e[-+]\d+)? ?(?:ns|µs|us|ms|s|min|h)"
 _PROGRESS = re.compile(r"(?m)^[.FEsxX?]+$")
@@ -94,7 +96,11 @@ def _value(key: str, value: Any) -> Any:
     if isinstance(value, dict):
         if value.get("kind") == "phase":
             value = value | {"now": "<time>"}
+        if value.get("name") == CALLS:
+            value = value | dict.fromkeys(("now", "against", "allowed"), "<calls>")
         return {name: _value(name, inner) for name, inner in value.items()}
+    if key == CALLS and value is not None:
+        return "<calls>"
     if CLOCKED.fullmatch(key) and value is not None:
         return "<time>"
     if key == "explains":

@@ -57,6 +57,7 @@ CONTENT = {
         "sampled_compiles": 0,
         "sampled_traces": 0,
         "stablehlo_ops": 40,
+        "trace_calls": 2000,
         "trace_equations": 12,
         "temp_bytes": 20000,
         "transcendentals": 1000,
@@ -104,6 +105,7 @@ CONTENT = {
     ],
     "steps": 0,
     "test": "perf/test_scan.py::test_scan[rnn]",
+    "traced": {},
     "transferred": {},
     "turns": {},
     "widened": {},
@@ -144,6 +146,7 @@ LATER = {
     ("transferred",): {},
     ("turns",): {},
     ("kernels",): {},
+    ("traced",): {},
     ("later",): {},
     ("steps",): 0,
     **{
@@ -160,6 +163,7 @@ LATER = {
             "loop_turns",
             "python_calls",
             "remade_jits",
+            "trace_calls",
             "trace_equations",
             "transcendentals",
         )

@@ -43,6 +43,7 @@ FACTS = Facts(
     jitted=1,
     remade_jits=0,
     trace_equations=12,
+    trace_calls=2_000,
     loop_turns=0,
     kept_arrays=0,
     cyclic_objects=0,

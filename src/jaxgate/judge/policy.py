@@ -92,6 +92,14 @@ POLICIES: tuple[FactPolicy, ...] = (
         absolute=50,
         why="what tracing writes, dead equations too: they cost time to trace, and leave nothing in the program",
     ),
+    _program(
+        name="trace_calls",
+        relative=0.25,
+        absolute=500,
+        within=("jax", "jaxlib", "python"),
+        unsteady=True,
+        why="what Python calls while it traces: a few µs each, in each process; also what leaves no equation behind",
+    ),
     _added_up(
         name="stablehlo_ops",
         relative=0.5,

@@ -26,6 +26,7 @@ LATER_KEYS = frozenset(
         "facts.loop_turns",
         "facts.python_calls",
         "facts.remade_jits",
+        "facts.trace_calls",
         "facts.trace_equations",
         "facts.transcendentals",
         "fingerprints.devices",
@@ -38,6 +39,7 @@ LATER_KEYS = frozenset(
         "phases.dispatch_ns",
         "phases.trace_wait_ns",
         "steps",
+        "traced",
         "transferred",
         "turns",
     }

@@ -313,6 +313,8 @@ class MeasuredProgram(Measured):
     widened: Mapping[str, int] = field(default_factory=dict)  # casts to a wider float type in one call
     # turns of loops whose length the arguments decide, and runs of branches, in one call; empty where unknown
     turns: Mapping[str, int] = field(default_factory=dict)
+    # functions outside of JAX that tracing once more calls most, by name; empty where unknown
+    traced: Mapping[str, int] = field(default_factory=dict)
     # device programs that one warm call of plain Python launches, by name; empty where unknown
     launched: Mapping[str, int] = field(default_factory=dict)
     # the same one by one, in the order of their first calls; empty where they are not all known

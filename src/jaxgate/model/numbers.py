@@ -46,6 +46,8 @@ class Facts:
     widened_bytes: int | None = None
     # Equations that tracing wrote, those that nothing needs too, so that no compiler sees them.
     trace_equations: int | None = None
+    # Functions that Python calls while tracing once more, JAX's own too.
+    trace_calls: int | None = None
     stablehlo_ops: int | None = None
     # What the arguments decide: turns of loops whose length the program does not say.
     loop_turns: int | None = None

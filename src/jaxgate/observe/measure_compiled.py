@@ -33,6 +33,7 @@ from jaxgate.observe.trace.lowering import Lowered, lower
 from jaxgate.observe.trace.source import source_fingerprint
 from jaxgate.observe.trace.stablehlo import value_dependent
 from jaxgate.observe.trace.stages import device_assignment, peak_bytes
+from jaxgate.observe.trace.trace_calls import TraceCalls, count_trace_calls
 
 _STRAIGHT = 4
 """Steps that trust memory to grow in proportion to the batch (seen: three find it); then the gap is halved."""
@@ -290,6 +291,7 @@ def read_compiled(
     lowered, program, surroundings = compiled.lowered, compiled.program, compiled.surroundings
     alternatives = observe_alternatives(computation.alternatives, surroundings=surroundings, tools=tools)
     largest, known = Fitting(tools, surroundings).largest_batches(computation, reference)
+    traced = count_trace_calls(lowered)
     return Measurement(
         hardware=compiled.hardware,
         processes=compiled.processes,
@@ -303,7 +305,7 @@ def read_compiled(
             devices=device_assignment(lowered.stage),
         ),
         signature=program.lowered.signature,
-        facts=_facts(compiled, largest),
+        facts=replace(_facts(compiled, largest), trace_calls=traced.count),
         phases=replace(program.phases, yardstick_ns=compiled.yardstick_ns),
         results=read_results(lowered.stage, output_shardings(program.executable)),
         operations=program.structure.operations,
@@ -316,7 +318,8 @@ def read_compiled(
         collectives=compiled.communication.counts,
         kernels=program.kernels.counts,
         widened=program.work.widened,
-        unknown={**compiled.communication.unknown, **program.kernels.unknown},
+        traced=traced.functions,
+        unknown={**compiled.communication.unknown, **program.kernels.unknown, **traced.unknown},
         samples=None,
         demand=compiled.demand,
         expected_traces=computation.expected_traces,
@@ -324,7 +327,7 @@ def read_compiled(
         amount=computation.amount,
         alternatives=alternatives,
         reference=known,
-        culprits=_culprits(compiled, computation.subject, build, _given(computation)),
+        culprits=_culprits(compiled, traced, computation.subject, build, _given(computation)),
     )
 
 
@@ -351,12 +354,14 @@ def _facts(compiled: CompiledSubject, largest_batch: int | None) -> Facts:
     )
 
 
-def _culprits(compiled: CompiledSubject, *functions: object) -> Culprits:
-    structure, work = compiled.program.structure, compiled.program.work
+def _culprits(compiled: CompiledSubject, traced: TraceCalls, *functions: object) -> Culprits:
+    program = compiled.program
+    structure, work = program.structure, program.work
+    lines = {**structure.lines, **compiled.communication.lines, **work.lines, **program.kernels.lines, **traced.lines}
     return Culprits(
         constants=describe_constants(structure.constants, *functions),
         thrown_away=work.thrown_away,
         remade=compiled.lowered.remade,
         callbacks=work.callback_lines,
-        lines={**structure.lines, **compiled.communication.lines, **work.lines, **compiled.program.kernels.lines},
+        lines=lines,
     )

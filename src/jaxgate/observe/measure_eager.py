@@ -204,7 +204,8 @@ def _count(subject: EagerSubject, tools: Tools) -> Launched:
     with guarded(stage):
         launched = count_launches(make_call, own_devices(subject.devices), tools.together)
     if subject.role == "subject" and launched.programs is not None and not launched.programs:
-        raise InvalidCaseError(stage, "expected device programs, found none launched")
+        reason = "expected device programs, found none launched; what Python alone does, such as loading, pytest-benchmark times by itself"
+        raise InvalidCaseError(stage, reason)
     return launched
 
 

@@ -87,6 +87,45 @@ FAULTS = (
         at=("for row in [xs[0, 0, 0]", "extra = row * 0"),
     ),
     structure(
+        "what is asked for is checked for each pair of targets",
+        "linear_solve",
+        (
+            "import numpy as np",
+            "import numpy as np\n\n\ndef check(one, other):\n    assert one is not None and other is not None\n",
+        ),
+        (
+            "    return best, places",
+            "    for one in range(80):\n        for other in range(80):\n            check(one, other)\n    return best, places",
+        ),
+        moves={"trace_calls"},
+        culprit=r"^tracing calls check 0 → 6400 at",
+        at=("def check(one, other)",),
+    ),
+    structure(
+        "a schedule is found by a recursion without a memory",
+        "rnn_scan",
+        (
+            "RATE = 0.05",
+            "RATE = 0.05\n\n\ndef rate_of(step):\n    return RATE if step < 2 else min(rate_of(step - 1), rate_of(step - 2))\n",
+        ),
+        ("lambda p, g: p - RATE * g", "lambda p, g: p - rate_of(18) * g"),
+        moves={"trace_calls"},
+        culprit=r"^tracing calls rate_of 0 → \d+",
+        at=("def rate_of(step)",),
+    ),
+    structure(
+        "the names of all layers are sorted by a function in each trace",
+        "blocks",
+        (
+            "def forward(params, x):",
+            "NAMES = [f'layer{number}' for number in range(9000)]\n\n\ndef rank(name):\n    return len(name)\n\n\ndef forward(params, x):",
+        ),
+        ("    body = jax.checkpoint(block)", "    NAMES.sort(key=rank)\n    body = jax.checkpoint(block)"),
+        moves={"trace_calls"},
+        culprit=r"^tracing calls rank 0 → 9000 at",
+        at=("def rank(name)",),
+    ),
+    structure(
         "a solver goes on until nothing moves",
         "fixed_point",
         ("change > 1e-4", "change > 1e-6"),

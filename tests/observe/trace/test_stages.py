@@ -33,4 +33,7 @@ def test_a_backend_that_tells_nothing_is_unknown():
         def cost_analysis(self):
             return None
 
+        def as_text(self):
+            return None
+
     assert set(compiled_facts(Silent()).values()) == {None}

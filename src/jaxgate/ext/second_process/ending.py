@@ -81,13 +81,16 @@ def _difference(session: GateSession, verdict: Verdict, folder: Path) -> str:
         return ""
     if ours is None or theirs is None:  # its test fails there: it is red here, too, or can be run only once
         return ""
-    there = theirs.baseline.fingerprints.program
+    there = theirs.baseline.fingerprints
     if not verdict.recorded:  # what is stored is not today's
-        return "" if session.result.unexplained[verdict.case] == there else verdict.case
-    shown = _first_difference(session.programs, ours.baseline, ProgramStore(folder), theirs.baseline)
-    if shown:
-        return f"{verdict.case} ({shown[:_LINE]})"
-    return "" if ours.baseline.fingerprints.program == there else verdict.case
+        return "" if session.result.unexplained[verdict.case] == there.program else verdict.case
+    here = ours.baseline.fingerprints
+    if here.program != there.program:
+        shown = _first_difference(session.programs, ours.baseline, ProgramStore(folder), theirs.baseline)
+        return f"{verdict.case} ({shown[:_LINE]})" if shown else verdict.case
+    # The fingerprint of a program is blind to the order of independent lines, that of an executable is not.
+    known = here.executable is not None and there.executable is not None
+    return verdict.case if known and here.executable != there.executable else ""
 
 
 def _first_difference(programs: ProgramStore, ours: Baseline, others: ProgramStore, theirs: Baseline) -> str:

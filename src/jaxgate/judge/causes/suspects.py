@@ -110,7 +110,18 @@ def _thrown_away(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]
     """What tracing writes in vain; where the program grew with it, that grew for a reason of its own."""
     written, kept = (_more(now, baseline, name) for name in ("trace_equations", "stablehlo_ops"))
     if now.culprits.thrown_away and written > 4 * max(0, kept):
-        yield Cause(text=now.culprits.thrown_away, explains=frozenset({"trace_equations", "trace_ns"}), root=True)
+        yield Cause(
+            text=now.culprits.thrown_away, explains=frozenset({"trace_equations", "trace_calls", "trace_ns"}), root=True
+        )
+
+
+def _traces_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Functions that tracing calls more often."""
+    if baseline is not None and baseline.traced and _more(now, baseline, "trace_calls") > 0:
+        before = {name: baseline.traced.get(name, 0) for name in now.traced}
+        text = grown(now.traced, before, now.culprits.lines)
+        if text:
+            yield Cause(text=f"tracing calls {text}", explains=frozenset({"trace_calls", "trace_ns"}))
 
 
 def _more(now: Measurement, baseline: Baseline | None, fact: str) -> int:
@@ -288,6 +299,7 @@ _FINDERS: tuple[Finder, ...] = (
     _jitted_no_more,
     _made_anew,
     _thrown_away,
+    _traces_more,
     _not_donated,
     _donation_lost,
     _calls_python,

@@ -1,0 +1,71 @@
+"""Functions that Python calls while JAX traces: a count where ``trace_ns`` is a clock.
+
+The function is traced once more, when everything that it calls is known to JAX's caches: then the count does not depend on
+what was traced before.
+"""
+
+from __future__ import annotations
+
+import cProfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import CodeType
+
+from jaxgate.observe.errors import describe
+from jaxgate.observe.execute.python_calls import MAX_FUNCTIONS
+from jaxgate.observe.source_lines import is_project_file, package_of, short_path
+from jaxgate.observe.trace.clocks import uncollected
+from jaxgate.observe.trace.lowering import Lowered
+
+_NOBODY = frozenset({"", "jax", "jaxlib"})
+"""Packages whose functions are not named; the standard library is in none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceCalls:
+    """What one more trace of a function called."""
+
+    count: int | None = None  # all calls, of JAX's own functions and of those written in C too
+    # what is called most of the project and of libraries, by name, the project's own first
+    functions: Mapping[str, int] = field(default_factory=dict)
+    lines: Mapping[str, str] = field(default_factory=dict)  # where the project defines these
+    why_not: str = ""  # why it is not known; empty if it is
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """The fact, if it is not known, with the reason."""
+        return {"trace_calls": self.why_not} if self.why_not else {}
+
+
+def count_trace_calls(lowered: Lowered) -> TraceCalls:
+    """Trace a function again and count. Its next call traces and compiles anew; what was compiled of it stays as it is."""
+    forget = getattr(lowered.function, "clear_cache", None)
+    trace = getattr(lowered.function, "trace", None)
+    if forget is None or trace is None:
+        return TraceCalls(why_not="its function cannot be made to trace again")
+    args, kwargs = lowered.call
+    profile = cProfile.Profile()
+    try:
+        forget()
+        with uncollected():
+            profile.runcall(trace, *args, **kwargs)
+    except Exception as error:  # noqa: BLE001 - another profiler is at work, or it can be traced only once
+        return TraceCalls(why_not=f"tracing it once more failed: {describe(error)}")
+    entries = profile.getstats()
+    functions, lines = Counter[str](), dict[str, str]()
+    for entry in entries:
+        code = entry.code
+        if not isinstance(code, CodeType):  # written in C
+            continue
+        mine = is_project_file(code.co_filename)
+        if mine:
+            lines[code.co_qualname] = f"{short_path(code.co_filename)}:{code.co_firstlineno}"
+        if mine or package_of(code.co_filename) not in _NOBODY:
+            functions[code.co_qualname] += entry.callcount
+    most = sorted(functions, key=lambda name: (name not in lines, -functions[name], name))[:MAX_FUNCTIONS]
+    return TraceCalls(
+        count=sum(entry.callcount for entry in entries),
+        functions={name: functions[name] for name in sorted(most)},
+        lines={name: lines[name] for name in most if name in lines},
+    )

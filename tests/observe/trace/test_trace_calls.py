@@ -1,0 +1,94 @@
+"""What Python calls while it traces: the same in any order, more where more is called, and unknown with the reason."""
+
+from __future__ import annotations
+
+import cProfile
+import time
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxgate.observe.trace.lowering import lower
+from jaxgate.observe.trace.trace_calls import count_trace_calls
+
+X = jnp.ones((4, 4))
+
+
+def helper(number):
+    """Called while tracing."""
+    return number + 1
+
+
+def step(x, times=1):
+    """Call the helper so often, and leave no equation of it."""
+    for number in range(times):
+        helper(number)
+    return jnp.tanh(x @ x)
+
+
+def counted(function, *args):
+    """What one more trace calls."""
+    return count_trace_calls(lower(function, args, {}, role="subject", clock=time.perf_counter_ns))
+
+
+def test_what_was_traced_before_does_not_matter():
+    """Helpers of JAX that another function has traced are known to its caches, or not: the count is the same."""
+    jax.clear_caches()
+    first = counted(jax.jit(step), X)
+    jax.jit(lambda x: jnp.linalg.norm(jnp.tanh(x @ x)))(X)
+    second = counted(jax.jit(step), X)
+    assert first.count == second.count
+    assert first.functions == second.functions
+
+
+@pytest.mark.parametrize("wrap", [jax.jit, lambda function: function], ids=["jitted", "plain"])
+def test_what_is_called_more_is_counted_and_named(wrap):
+    """By as many calls; with the line of what the project has."""
+    few, many = (counted(wrap(lambda x, times=times: step(x, times)), X) for times in (1, 501))
+    assert many.count - few.count == 500
+    assert (few.functions["helper"], many.functions["helper"]) == (1, 501)
+    assert many.lines["helper"].startswith("tests/observe/trace/test_trace_calls.py:")
+    assert not any(name.startswith("jax") for name in many.lines)
+
+
+def test_what_is_compiled_stays_usable():
+    """The trace is forgotten, the executable is not."""
+    function = jax.jit(step)
+    lowered = lower(function, (X,), {}, role="subject", clock=time.perf_counter_ns)
+    executable = lowered.stage.compile()
+    count_trace_calls(lowered)
+    assert (executable(X) == function(X)).all()
+
+
+TRACED = []
+
+
+def only_once(x):
+    """Refuse to be traced again."""
+    TRACED.append(x.shape)
+    if len(TRACED) > 1:
+        raise ValueError("only once")
+    return x
+
+
+def test_what_can_be_traced_only_once_is_unknown():
+    """The case goes on; the reason is kept."""
+    TRACED.clear()
+    found = counted(jax.jit(only_once), X)
+    assert found.count is None
+    assert found.unknown["trace_calls"].startswith("tracing it once more failed: ValueError: only once (at tests/")
+
+
+def test_where_another_profiler_is_at_work_it_is_unknown_or_counted():
+    """CProfile of the user's: since 3.12 two cannot be at work at once, and before the user's loses these calls."""
+    with cProfile.Profile():
+        found = counted(jax.jit(step), X)
+    assert found.count or "profil" in found.why_not
+
+
+def test_a_function_that_forgets_nothing_is_unknown():
+    """What is no function of JAX's."""
+    found = count_trace_calls(SimpleNamespace(function=step, call=((X,), {})))
+    assert found.why_not == "its function cannot be made to trace again"
