@@ -91,16 +91,14 @@ def neutral_json(text: str, names: Mapping[str, str]) -> str:
 
 
 def _value(key: str, value: Any) -> Any:
-    if key in MEASURED and value:
-        return MEASURED[key]
+    if key in (*MEASURED, CALLS) and value:
+        return MEASURED.get(key, "<calls>")
     if isinstance(value, dict):
         if value.get("kind") == "phase":
             value = value | {"now": "<time>"}
         if value.get("name") == CALLS:
             value = value | dict.fromkeys(("now", "against", "allowed"), "<calls>")
         return {name: _value(name, inner) for name, inner in value.items()}
-    if key == CALLS and value is not None:
-        return "<calls>"
     if CLOCKED.fullmatch(key) and value is not None:
         return "<time>"
     if key == "explains":

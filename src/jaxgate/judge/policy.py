@@ -95,7 +95,7 @@ POLICIES: tuple[FactPolicy, ...] = (
     _program(
         name="trace_calls",
         relative=0.25,
-        absolute=500,
+        absolute=2000,
         within=("jax", "jaxlib", "python"),
         unsteady=True,
         why="what Python calls while it traces: a few µs each, in each process; also what leaves no equation behind",

@@ -18,7 +18,7 @@ from jaxgate.observe.source_lines import is_project_file, package_of, short_path
 from jaxgate.observe.trace.clocks import uncollected
 from jaxgate.observe.trace.lowering import Lowered
 
-_NOBODY = frozenset({"", "jax", "jaxlib"})
+_NOBODY = frozenset({"", "jax", "jaxlib", "ml_dtypes", "numpy"})
 """Packages whose functions are not named; the standard library is in none."""
 
 
