@@ -27,13 +27,13 @@ from jaxgate.observe.program.custom_call_libraries import find_native_code
 from jaxgate.observe.program.donation import lost_by_size
 from jaxgate.observe.program.executable_fingerprint import executable_fingerprint
 from jaxgate.observe.program.export import find_feeds
+from jaxgate.observe.program.trace_calls import TraceCalls, count_trace_calls
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.captured_constants import describe_constants
 from jaxgate.observe.trace.lowering import Lowered, lower
 from jaxgate.observe.trace.source import source_fingerprint
 from jaxgate.observe.trace.stablehlo import value_dependent
 from jaxgate.observe.trace.stages import device_assignment, peak_bytes
-from jaxgate.observe.trace.trace_calls import TraceCalls, count_trace_calls
 
 _STRAIGHT = 4
 """Steps that trust memory to grow in proportion to the batch (seen: three find it); then the gap is halved."""
