@@ -59,13 +59,14 @@ def ended(session: GateSession, record: RunRecord) -> None:
 
 
 def _asked(session: GateSession) -> Mapping[str, Verdict]:
-    """The cases to ask about, by name: the recorded ones, and those whose program changed alone."""
+    """The cases to ask about, by name: recorded, or of a program that changed alone; none on a TPU, which one process holds."""
     unexplained = session.result.unexplained
     found = {
         verdict.case: verdict
         for verdict in session.result.verdicts
         if verdict.case in session.result.tests
         and verdict.hardware
+        and verdict.hardware.platform != "tpu"
         and (verdict.recorded or verdict.case in unexplained)
     }
     return dict(list(found.items())[: session.settings.second_process])
