@@ -56,8 +56,8 @@ def count_trace_calls(lowered: Lowered) -> TraceCalls:
 
             return again
 
-        jax.make_jaxpr(anew())(*leaves)
         with uncollected():
+            jax.make_jaxpr(anew())(*leaves)
             profile.runcall(jax.make_jaxpr(anew()), *leaves)
     except Exception as error:  # noqa: BLE001 - another profiler is at work, or it can be traced only once
         return TraceCalls(why_not=f"tracing it once more failed: {describe(error)}")
