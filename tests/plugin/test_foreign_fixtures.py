@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.corpora import nightly
 from support.projects import model
 
 OWN = """
@@ -60,7 +61,9 @@ FIXTURE = OWN.format(how="", body="return 'AND'")
     ],
     ids=["conftest", "module", "plugin", "class", "parametrised", "autouse", "session", "parameter", "hook", "None"],
 )
-@pytest.mark.parametrize("arguments", [(), ("--perf-strict",), ("-n1",)], ids=["plain", "strict", "workers"])
+@pytest.mark.parametrize(
+    "arguments", [(), ("--perf-strict",), pytest.param(("-n1",), marks=nightly)], ids=["plain", "strict", "workers"]
+)
 def test_a_gate_of_the_projects_own_is_none_of_ours(project, files, arguments):
     """Its tests run as if jaxgate were not there: nothing is gated, marked or told."""
     for name, text in files.items():
