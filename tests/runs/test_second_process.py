@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
+
 import pytest
 from support.corpora import nightly
 
@@ -120,6 +124,25 @@ def test_the_tests_are_in_the_opposite_order(lab, asking):
     """So that other things were traced before."""
     asking.run("--perf-update", "--benchmark-disable")
     assert [chosen.paths for chosen in lab.recorded] == [("test_model.py::test_settled", "test_model.py::test_scaled")]
+
+
+ALONE = "import sys; from jaxgate.keep.machine import Machine; Machine().alone(lambda: sys.exit(3))"
+
+
+def test_the_second_process_can_have_the_machine(lab, asking, monkeypatch, tmp_path):
+    """The run does not hold it meanwhile: with a third one that waits for it alone, both would wait for ever."""
+    monkeypatch.delenv("JAXGATE_MACHINE_HELD")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    codes = []
+
+    def record(*_):
+        codes.append(subprocess.run([sys.executable, "-c", ALONE], check=False, timeout=60).returncode)
+        return {}
+
+    lab.instruments["record"] = record
+    asking.run("--perf-update", "--benchmark-disable")
+    assert codes == [0]
 
 
 @nightly

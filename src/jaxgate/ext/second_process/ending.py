@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jaxgate.engine.run.progress import Progress
 from jaxgate.keep.baselines import BaselineStore
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.strict import CorruptBaselineError
@@ -45,7 +46,9 @@ def ended(session: GateSession, record: RunRecord) -> None:
         session.again, environment=variables, option="the second process", arguments=("--benchmark-disable",)
     )
     problems = session.evidence.problems
-    with tempfile.TemporaryDirectory(prefix="jaxgate-") as name, session.progress("a second process") as progress:
+    # Whoever holds the machine here would keep it from that process, which asks for it by itself.
+    shown = Progress(session.terminal, "a second process", None, patience_s=session.instruments.patience_s)
+    with tempfile.TemporaryDirectory(prefix="jaxgate-") as name, shown as progress:
         progress(f"making the programs of {len(asked)} cases")
         try:
             session.instruments.record(side, Selection(tests, "", ""), Path(name))
