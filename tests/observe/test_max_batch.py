@@ -13,9 +13,8 @@ from jaxgate.ext.targets.model import Target
 from jaxgate.keep.cache import ReferenceCache
 from jaxgate.model.computation import Alternative, Batch, Computation, MaxBatch
 from jaxgate.model.measurement import InvalidCaseError
-from jaxgate.observe import measure_compiled
+from jaxgate.observe.largest_batch import Fitting
 from jaxgate.observe.measure import observe
-from jaxgate.observe.measure_compiled import Fitting
 from jaxgate.observe.tools import Tools
 
 ROW = 1024  # floats: 4096 bytes
@@ -164,7 +163,7 @@ def test_a_device_that_holds_all_or_nothing_is_no_answer(limit, words):
 def test_here_the_budget_may_be_what_the_allocator_may_take(monkeypatch):
     """An accelerator says it."""
     says = {"bytes_in_use": 0, "peak_bytes_in_use": 0, "bytes_limit": 8192 * 10 + 1}
-    monkeypatch.setattr(measure_compiled, "device_statistics", lambda _: says)
+    monkeypatch.setattr("jaxgate.observe.largest_batch.device_statistics", lambda _: says)
     assert largest_batch(jax.jit(twice), fits(None), role="subject") == 10
     del says["bytes_limit"]
     with pytest.raises(InvalidCaseError, match="cpu:0 does not; give budget_bytes= a number"):

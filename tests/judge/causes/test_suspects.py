@@ -404,6 +404,17 @@ def test_arrays_that_each_step_leaves_behind_are_named():
     assert causes("kept_arrays", baseline(facts={"kept_arrays": 1}), facts={"kept_arrays": 1}, culprits=lines) == []
 
 
+def test_functions_that_tracing_calls_more_are_named():
+    """Of one that the baseline's list has no room for nobody knows how often it was called."""
+    now = {"facts": {"trace_calls": 9_000}, "traced": {"check": 6_400, "other": 2}}
+    now["culprits"] = Culprits(lines={"check": "model.py:4"})
+    few = baseline(traced={"other": 2})
+    assert causes("trace_calls", few, **now) == ["tracing calls check 0 → 6400 at model.py:4"]
+    full = baseline(traced={"other": 1, **{f"f{number}": 9 for number in range(19)}})
+    assert causes("trace_calls", full, **now) == ["tracing calls other 1 → 2"]
+    assert causes("trace_calls", baseline(), **now) == []
+
+
 def test_reference_cycles_that_each_step_makes_are_named():
     """Where there are more of them than before, objects or arrays."""
     lines = Culprits(cycles="1 × Node at train.py:3")

@@ -406,6 +406,21 @@ def test_cycles_that_each_step_makes_are_counted_and_named(step, arrays, least, 
     assert (gc.get_debug(), gc.isenabled(), len(gc.garbage)) == before
 
 
+@pytest.mark.parametrize("count", [30, 3000])
+def test_no_collection_comes_before_cycles_are_counted(count):
+    """Of so many objects that Python's collector would come by itself between two steps."""
+
+    def step(x):
+        for _ in range(count):
+            ring = []
+            ring.append(ring)
+        return _double(x)
+
+    stepped, further = on_host(step, (X,))
+    assert further.steps > 3
+    assert stepped.left.cyclic_objects == count
+
+
 def test_a_jitted_subject_is_not_looked_at():
     """Nothing of its Python runs."""
     case = Computation(subject=jax.jit(lambda x: x * 2), args=(X,))

@@ -24,7 +24,7 @@ from jaxgate.settings import AS_MEASURED, RunKind
 if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession
 
-SEED = "PYTHONHASHSEED"
+_SEED = "PYTHONHASH_SEED"
 _HERE = (RunKind.JUDGE, RunKind.UPDATE, RunKind.REVIEW)
 _LINE = 60
 """Characters that are shown of a line of a program."""
@@ -40,8 +40,8 @@ def ended(session: GateSession, record: RunRecord) -> None:
     if not asked:
         return
     tests = tuple(dict.fromkeys(reversed([session.result.tests[case] for case in asked])))  # in another order
-    seed = "2" if session.again.environment.get(SEED) == "1" else "1"
-    variables = {**session.again.environment, SEED: seed, AS_MEASURED: "1"}
+    seed = "2" if session.again.environment.get(_SEED) == "1" else "1"
+    variables = {**session.again.environment, _SEED: seed, AS_MEASURED: "1"}
     side = replace(
         session.again, environment=variables, option="the second process", arguments=("--benchmark-disable",)
     )

@@ -171,12 +171,10 @@ def keeps_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]
 def makes_cycles(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """Reference cycles that each step makes."""
     names = frozenset({"cyclic_objects", "cyclic_arrays"})
-    grew = [
-        name
-        for name in names
-        if (getattr(now.facts, name) or 0) > (0 if baseline is None else getattr(baseline.facts, name) or 0)
-    ]
-    if now.culprits.cycles and grew:
+    before = (
+        dict.fromkeys(names, 0) if baseline is None else {name: getattr(baseline.facts, name) or 0 for name in names}
+    )
+    if now.culprits.cycles and any((getattr(now.facts, name) or 0) > before[name] for name in names):
         text = f"each step makes reference cycles, which only the collector frees: {now.culprits.cycles}"
         yield Cause(text=text, explains=names)
 

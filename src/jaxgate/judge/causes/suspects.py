@@ -43,7 +43,7 @@ from jaxgate.judge.difference import Difference
 from jaxgate.judge.policy import BY_NAME
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.machine import COMPILE_OPTIONS
-from jaxgate.model.measurement import MAX_NAMED, Leaf, Measurement
+from jaxgate.model.measurement import MAX_FUNCTIONS, MAX_NAMED, Leaf, Measurement
 from jaxgate.model.numbers import WIDER_PRODUCTS
 from jaxgate.model.verdict import Cause
 from jaxgate.model.words import shortlist
@@ -116,10 +116,11 @@ def _thrown_away(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]
 
 
 def _traces_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Functions that tracing calls more often."""
+    """Functions that tracing calls more often; of one that a full list leaves out nobody knows how often it was called."""
     if baseline is not None and baseline.traced and _more(now, baseline, "trace_calls") > 0:
-        before = {name: baseline.traced.get(name, 0) for name in now.traced}
-        text = grown(now.traced, before, now.culprits.lines)
+        known = now.traced if len(baseline.traced) < MAX_FUNCTIONS else now.traced.keys() & baseline.traced.keys()
+        ours, before = ({name: side.traced.get(name, 0) for name in sorted(known)} for side in (now, baseline))
+        text = grown(ours, before, now.culprits.lines)
         if text:
             yield Cause(text=f"tracing calls {text}", explains=frozenset({"trace_calls", "trace_ns"}))
 

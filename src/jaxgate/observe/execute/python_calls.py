@@ -23,6 +23,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxgate.model.measurement import MAX_FUNCTIONS
 from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.subjects import Subject
@@ -205,8 +206,6 @@ def _line(project: FrameType | None) -> str:
     return "" if project is None else f"{short_path(project.f_code.co_filename)}:{project.f_lineno}"
 
 
-MAX_FUNCTIONS = 20
-"""Functions that are kept: those that are called most."""
 MAX_COUNTED = 3
 """Calls that are counted at most until two agree."""
 

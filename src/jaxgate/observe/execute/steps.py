@@ -70,6 +70,7 @@ class Stepped:
     further: Further = Further()  # what steps that went on from the last one showed
 
 
+@uncollected()
 def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock, own: OwnTime | None = None) -> Stepped:
     """Call the subject ``STEPS`` times, each step fed from the one before.
 
@@ -89,7 +90,7 @@ def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock, ow
     for step in range(1, STEPS + 1):
         seen, held = argument_keys(*call, subject.names, subject.static), subject.arrays(None, call)
         at_step = guarded(f"step {step} of the {subject.role}")
-        with record(explain=True, others=not subject.name) as events, at_step, uncollected():
+        with record(explain=True, others=not subject.name) as events, at_step:
             if own is not None and step == 1:
                 own.start()
             begin, last = clock(), begin
@@ -142,6 +143,7 @@ MORE_NS = 500_000_000
 """What the further ones may take."""
 
 
+@uncollected()
 def take_further_steps(
     subject: Subject, stepped: Stepped, *, declared: bool, clock: Clock, together: Lockstep = ALONE
 ) -> Further:
@@ -183,7 +185,7 @@ def take_further_steps(
                 break  # who threads the state has no more of it
             call = subject.again(call) if threaded is None else threaded
             seen = argument_keys(*call, subject.names, subject.static)
-            with record(explain=True, others=not subject.name) as events, guarded(f"step {step}"), uncollected():
+            with record(explain=True, others=not subject.name) as events, guarded(f"step {step}"):
                 output = subject.call(call)
         except InvalidCaseError as error:  # who made it may have had no more than so many in mind
             return Further(unseen=f"{error}: no more steps are counted", later=later, lines=lines, steps=last)

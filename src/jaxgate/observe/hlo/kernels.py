@@ -11,7 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jaxgate.observe.hlo.parser import HloText, Instruction, is_opaque, is_product, target_of
-from jaxgate.observe.hlo.totals import CONTROL, FREE, VIEWS, Amounts, Siblings, add_up, called, computation_of
+from jaxgate.observe.hlo.totals import (
+    CONTROL,
+    FREE,
+    VIEWS,
+    Amounts,
+    Siblings,
+    add_up,
+    called,
+    computation_of,
+    why_unread,
+)
 
 _COPIES = frozenset({"copy", "copy-start", "reshape", "transpose"})
 _BYTES = "copied bytes"
@@ -42,12 +52,10 @@ class Kernels:
 
 def read_kernels(hlo: HloText) -> Kernels:
     """Count what one call starts on one device: a loop of unknown length once, of a condition the dearest branch."""
-    if not hlo.entry:
-        return Kernels(unread="the compiler gives no text of the optimised program")
-    found = add_up(hlo, lambda instruction, siblings: _own(instruction, siblings, hlo), CONTROL, dearest=True)
-    unread = next((reason for reason in found.more if "not understood" in reason), "")
+    unread = why_unread(hlo)
     if unread:
         return Kernels(unread=unread)
+    found = add_up(hlo, lambda instruction, siblings: _own(instruction, siblings, hlo), CONTROL, dearest=True)
     copied = found.counts.pop(_BYTES, 0)
     return Kernels(counts=dict(sorted(found.counts.items())), copied_bytes=copied, lines=_lines(hlo))
 

@@ -205,6 +205,13 @@ class Amounts:
         self.more.update(other.more)
 
 
+def why_unread(hlo: HloText) -> str:
+    """Why nothing can be added up over a program; empty if all of it was understood."""
+    _, broken = count_runs(hlo)
+    holes = (*hlo.unread, *broken, *find_holes(hlo), *(() if hlo.entry else ("it has no entry",)))
+    return f"the optimised program has what is not understood: {holes[0]}" if holes else ""
+
+
 Own = Callable[[Instruction, Siblings], Amounts]
 
 
@@ -218,10 +225,9 @@ def add_up(hlo: HloText, own: Own, enters: Collection[str], *, dearest: bool = F
         dearest: Whether the dearest branch of a conditional counts, so that the sum is the most that a call may take; else
             the cheapest, and it is the least.
     """
-    _, broken = count_runs(hlo)
-    holes = (*hlo.unread, *broken, *find_holes(hlo), *(() if hlo.entry else ("it has no entry",)))
-    if holes:
-        return Amounts(more={f"the optimised program has what is not understood: {holes[0]}": None})
+    unread = why_unread(hlo)
+    if unread:
+        return Amounts(more={unread: None})
     return _Sums(hlo, own, enters, dearest=dearest).of(hlo.entry)
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import jax
 
+from jaxgate.model.measurement import MAX_FUNCTIONS
 from jaxgate.observe.errors import describe
-from jaxgate.observe.execute.python_calls import MAX_FUNCTIONS
 from jaxgate.observe.program.export import split_call
 from jaxgate.observe.source_lines import is_project_file, package_of, short_path
 from jaxgate.observe.trace.clocks import uncollected
