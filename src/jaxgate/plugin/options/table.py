@@ -36,7 +36,7 @@ CAPTURES = 8
 OPINION_S = 20.0
 """A second compile takes as long as the first: nobody waits longer for it than for a program that compiles slowly anyway."""
 SECOND = 20
-"""Cases that a second process is asked about: a process is a few seconds, and each of them as long as it is without a clock."""
+"""Cases that a second process is asked about: it takes 2 s to start, and each case as long as it does without a clock."""
 _SWITCH = Values(bool, form={"action": "store_true"}, default=False)
 _UPDATE = {"nargs": "?", "const": str(Update.BOTH), "metavar": "|".join(MODES)}
 _FOLDER = Values(path, "a folder of its own", {"metavar": "DIR"})
@@ -197,8 +197,8 @@ OPINION = Option(
 SECOND_PROCESS = Option(
     "--perf-second-process JAXGATE_SECOND_PROCESS perf_second_process",
     count("a number of cases"),
-    "cases of a run, of those that it records and those whose program changed while their source did not, that a second process "
-    "makes the programs of, with another order of sets: is it the same program? 0 asks about none {default}",
+    "make the programs of at most so many cases once more in a second process, with another order of sets, and tell which are others "
+    "there: of cases that the run records, and of those whose program changed while their source did not; 0 for none {default}",
     default=SECOND,
     ini_help="cases of a run whose programs a second process makes, too; 0 for none",
 )
