@@ -1,4 +1,4 @@
-"""Programs that depend on the process that makes them: told when they are recorded, and when nothing else explains a change."""
+"""Programs that depend on the process that makes them: red when they are recorded, and when they changed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_scaled(gate):
 def test_settled(gate):
     gate(settled, jnp.ones(3))
 """
-TOLD = "another program in a second process, as by the order of a set, an id, the time or earlier traces"
+TOLD = "another program in each process, so that none finds it in the compile cache"
 
 
 @pytest.fixture
@@ -42,13 +42,15 @@ def asking(project, monkeypatch):
 
 def told(result):
     """What a run says of a second process; empty if it says nothing."""
-    return next((line for line in result.text.splitlines() if "second process" in line), "")
+    return next((line for line in result.text.splitlines() if "in each process" in line or "second process" in line), "")
 
 
-def test_what_depends_on_the_process_is_told_when_it_is_recorded(asking):
-    """With a line of the program; what is the same is not."""
+def test_what_depends_on_the_process_is_red_when_it_is_recorded(asking):
+    """With a line of the program; what is the same is not named, and all is recorded."""
     result = asking.run("--perf-update", "--benchmark-disable")
-    assert result.code == 0
+    assert (result.code, len(asking.baselines())) == (1, 2)
+    (problem,) = asking.results()["problems"]
+    assert problem in result.text
     found = told(result)
     assert f"1 case has {TOLD}" in found
     assert "model/scaled (%" in found
@@ -85,12 +87,20 @@ def test_a_program_that_changed_alone_is_asked_about(lab, changed):
     lab.recorded.clear()
     result = changed.run("--benchmark-disable")
     assert [chosen.paths for chosen in lab.recorded] == [("test_model.py::test_step",)]
-    assert told(result).endswith("in the compile cache: model/step")
+    assert result.code == 1
+    assert told(result).endswith("an earlier trace decides it: model/step")
 
 
 def test_what_every_process_makes_alike_is_not_told(changed):
     """A value from outside that is another one today changes the program, and the second process agrees."""
     assert told(changed.run("--benchmark-disable")) == ""
+
+
+def test_what_changed_with_its_source_is_asked_about(asking):
+    """The change that brings the set brings the process."""
+    asking.write("test_model.py", MODEL.replace("hash(name)", "len(name)").replace("in NAMES", "in sorted(NAMES)")).record()
+    asking.write("test_model.py", MODEL)
+    assert "model/scaled" in told(asking.run("--benchmark-disable"))
 
 
 @pytest.mark.parametrize("words", [("--perf-second-process=0",), ("--perf-against=HEAD",), ("-k", "other")])
@@ -124,6 +134,19 @@ def test_the_tests_are_in_the_opposite_order(lab, asking):
     """So that other things were traced before."""
     asking.run("--perf-update", "--benchmark-disable")
     assert [chosen.paths for chosen in lab.recorded] == [("test_model.py::test_settled", "test_model.py::test_scaled")]
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("0", "1"), ("1", "2"), (None, "1")])
+def test_the_hash_seed_is_another(lab, asking, monkeypatch, ours, theirs):
+    """A set of strings has one order for each seed, and a user may have fixed theirs."""
+    given = []
+    lab.instruments["record"] = lambda side, *_: given.append(side.environment["PYTHONHASHSEED"]) or {}
+    if ours is None:
+        monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+    else:
+        monkeypatch.setenv("PYTHONHASHSEED", ours)
+    asking.run("--perf-update", "--benchmark-disable")
+    assert given == [theirs]
 
 
 ALONE = "import sys; from jaxgate.keep.machine import Machine; Machine().alone(lambda: sys.exit(3))"

@@ -267,7 +267,7 @@ def _what_next(out: Console, session: GateSession, ending: Ending | None, folder
         out.write_line(
             f"{why_unfit}{' (exit code 2)' if ending is not None and ending.status.undecided else ''}", red=True
         )
-    for problem in session.result.clashes:
+    for problem in (*session.result.clashes, *(ending.wrong if ending is not None else ())):
         for line in problem.splitlines():
             out.write_line(line, red=True)
     if any(verdict.recorded for verdict in session.result.verdicts):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxgate.engine.run.orphans import Orphans, add_renames, find_idle_entries, find_orphans
+from jaxgate.ext import parts
 from jaxgate.ext.energy.model import Energy
 from jaxgate.ext.energy.text import whole_energy
 from jaxgate.ext.history.budget import worst_accepted
@@ -137,6 +138,7 @@ class Ending:
     adopted: Mapping[str, str] = field(default_factory=dict)
     review: Review | None = None  # what came of asking about each case that moved
     orphans: Orphans | None = None  # baselines without a test; `None` if they were not looked for
+    wrong: tuple[str, ...] = ()  # what the capabilities found wrong beside the cases
     # waivers and accepted drifts that nobody needs any more, each with the reason
     idle_entries: tuple[tuple[str, str], ...] = ()
 
@@ -172,11 +174,12 @@ def look_around(
     orphans = find_orphans(session, collection)
     result.verdicts[:] = add_renames(result.verdicts, orphans.renamed)
     idle = find_idle_entries(session, collection)
-    wrong = wrong or bool(orphans.unreadable or result.clashes)
+    found = tuple(line for capability in parts("check") for line in capability.wrong_with(session))
+    wrong = wrong or bool(orphans.unreadable or result.clashes or found)
     wrong = wrong or (settings.strict and bool(orphans) and not settings.against)
     missing = settings.demands_all and bool(result.not_judged(collection.selected))
     status = exit_status(ending.status.code, session, tests_failed=tests_failed, wrong=wrong, missing=missing)
-    return replace(ending, status=status, orphans=orphans, idle_entries=tuple(idle))
+    return replace(ending, status=status, orphans=orphans, idle_entries=tuple(idle), wrong=found)
 
 
 def tidy(session: GateSession) -> StoreChanges:

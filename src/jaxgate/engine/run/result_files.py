@@ -88,7 +88,7 @@ def _outcome(session: GateSession, ending: Ending, selected: AbstractSet[str], e
             if v.fails
         },
         not_judged=tuple(sorted(result.not_judged(selected))),
-        problems=tuple(_problems(session, ending.orphans)),
+        problems=(*_problems(session, ending.orphans), *ending.wrong),
         unfit=tuple(filter(None, (result.time_over, unfit(session)))),
         scaling=scaling(result.verdicts),
         commit=session.provenance.commit,

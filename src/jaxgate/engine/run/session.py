@@ -77,8 +77,8 @@ class SessionResult:
     brought: dict[str, Brought] = field(default_factory=dict)
     # fingerprints of the cases that have no baseline
     new_programs: dict[str, Fingerprints] = field(default_factory=dict)
-    # those of the programs, by case, that are not their baseline's while their source is
-    unexplained: dict[str, str] = field(default_factory=dict)
+    # those of the programs, by case, that are not their baseline's
+    changed_programs: dict[str, str] = field(default_factory=dict)
     # when the stored programs that baselines of this run name were recorded, by case
     dates: dict[str, str] = field(default_factory=dict)
     # release lines of jax, by case, of the baselines that another one recorded
@@ -105,11 +105,11 @@ class SessionResult:
         return problem
 
     def note_program(self, case: Case, now: Fingerprints, difference: Difference | None) -> None:
-        """Note a program that may be that of a renamed case, or that nothing explains."""
+        """Note a program that may be that of a renamed case, or that is not its baseline's."""
         if difference is None:
             self.new_programs[case.name] = now
-        elif difference.unexplained:
-            self.unexplained[case.name] = now.program
+        elif not difference.program:
+            self.changed_programs[case.name] = now.program
 
     def bring(self, case: Case, unknown: Mapping[str, str]) -> None:
         """Note what no baseline holds of a case."""

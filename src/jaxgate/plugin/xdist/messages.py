@@ -35,7 +35,7 @@ class SessionDelta:
     costs: Mapping[str, Cost] = field(default_factory=dict)  # what gates took, by test
     # fingerprints of the cases that have no baseline
     new_programs: Mapping[str, Fingerprints] = field(default_factory=dict)
-    unexplained: Mapping[str, str] = field(default_factory=dict)
+    changed_programs: Mapping[str, str] = field(default_factory=dict)
     dates: Mapping[str, str] = field(default_factory=dict)  # of the stored programs, by case
     # release lines of jax, by case, of baselines that another one recorded
     other_lines: Mapping[str, str] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class DeltaTracker:
             left_out=self._new("left_out", result.left_out),
             costs=self._new("costs", result.costs),
             new_programs=self._new("new_programs", result.new_programs),
-            unexplained=self._new("unexplained", result.unexplained),
+            changed_programs=self._new("changed_programs", result.changed_programs),
             dates=self._new("dates", result.dates),
             other_lines=self._new("other_lines", result.other_lines),
             scalars=self._new("scalars", evidence.scalars),
@@ -111,7 +111,7 @@ def absorb(session: GateSession, config: pytest.Config, delta: SessionDelta) -> 
     result.left_out |= delta.left_out
     result.costs |= delta.costs
     result.new_programs |= delta.new_programs
-    result.unexplained |= delta.unexplained
+    result.changed_programs |= delta.changed_programs
     result.dates |= delta.dates
     result.other_lines |= delta.other_lines
     result.accused += delta.accused

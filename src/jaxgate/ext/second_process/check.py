@@ -1,4 +1,4 @@
-"""A run that recorded, or saw programs change without their source: one more process makes the same programs."""
+"""A run that recorded, or saw programs change: one more process makes the same programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.strict import CorruptBaselineError
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.measurement import MAX_NAMED
-from jaxgate.model.outcome import RunRecord, UsageError
+from jaxgate.model.outcome import UsageError
 from jaxgate.model.program import StoredProgram
 from jaxgate.model.verdict import Verdict
 from jaxgate.model.words import plural, shortlist
@@ -24,28 +24,26 @@ from jaxgate.settings import AS_MEASURED, RunKind
 if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession
 
-_SEED = "PYTHONHASH_SEED"
+_SEED = "PYTHONHASHSEED"
 _HERE = (RunKind.JUDGE, RunKind.UPDATE, RunKind.REVIEW)
 _LINE = 60
 """Characters that are shown of a line of a program."""
-_SO = "as by the order of a set, an id, the time or earlier traces, so that no other process finds it in the compile cache"
+_SO = "so that none finds it in the compile cache; a set, an id, the time or an earlier trace decides it"
 
 
-def ended(session: GateSession, record: RunRecord) -> None:
-    """Ask about the programs of a run that judged or recorded here; what differs is told, and changes no verdict."""
-    del record  # it has what was judged; the programs are in the store
+def wrong_with(session: GateSession) -> list[str]:
+    """Ask about the programs of a run that judged or recorded here: what the process decides, no other one finds compiled."""
     settings = session.settings
-    here = settings.kind in _HERE and not (settings.target or settings.ranks or settings.elsewhere)
-    asked = _asked(session) if here else {}
+    not_here = settings.target or settings.ranks or settings.elsewhere or settings.other_side or settings.as_measured
+    asked = _asked(session) if settings.kind in _HERE and not not_here else {}
     if not asked:
-        return
+        return []
     tests = tuple(dict.fromkeys(reversed([session.result.tests[case] for case in asked])))  # in another order
     seed = "2" if session.again.environment.get(_SEED) == "1" else "1"
     variables = {**session.again.environment, _SEED: seed, AS_MEASURED: "1"}
     side = replace(
         session.again, environment=variables, option="the second process", arguments=("--benchmark-disable",)
     )
-    problems = session.evidence.problems
     # Whoever holds the machine here would keep it from that process, which asks for it by itself.
     shown = Progress(session.terminal, "a second process", None, patience_s=session.instruments.patience_s)
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name, shown as progress:
@@ -53,24 +51,24 @@ def ended(session: GateSession, record: RunRecord) -> None:
         try:
             session.instruments.record(side, Selection(tests, "", ""), Path(name))
         except (UsageError, OSError) as error:
-            problems.append(f"a second process was to make the programs of this run, and failed: {error}")
-            return
+            why = f"a second process was to make the programs of this run, and failed: {error}"
+            session.evidence.problems.append(why)
+            return []
         found = [text for verdict in asked.values() if (text := _difference(session, verdict, Path(name)))]
-    if found:
-        have = plural(len(found), "case has", "cases have")
-        problems.append(f"{have} another program in a second process, {_SO}: {shortlist(found, MAX_NAMED)}")
+    have = plural(len(found), "case has", "cases have")
+    return [f"{have} another program in each process, {_SO}: {shortlist(found, MAX_NAMED)}"] if found else []
 
 
 def _asked(session: GateSession) -> Mapping[str, Verdict]:
-    """The cases to ask about, by name: recorded, or of a program that changed alone; none on a TPU, which one process holds."""
-    unexplained = session.result.unexplained
+    """The cases to ask about, by name: recorded, or of another program; none on a TPU, which one process holds."""
+    changed = session.result.changed_programs
     found = {
         verdict.case: verdict
         for verdict in session.result.verdicts
         if verdict.case in session.result.tests
         and verdict.hardware
         and verdict.hardware.platform != "tpu"
-        and (verdict.recorded or verdict.case in unexplained)
+        and (verdict.recorded or verdict.case in changed)
     }
     return dict(list(found.items())[: session.settings.second_process])
 
@@ -87,7 +85,7 @@ def _difference(session: GateSession, verdict: Verdict, folder: Path) -> str:
         return ""
     there = theirs.baseline.fingerprints
     if not verdict.recorded:  # what is stored is not today's
-        return "" if session.result.unexplained[verdict.case] == there.program else verdict.case
+        return "" if session.result.changed_programs[verdict.case] == there.program else verdict.case
     here = ours.baseline.fingerprints
     if here.program != there.program:
         shown = _first_difference(session.programs, ours.baseline, ProgramStore(folder), theirs.baseline)
