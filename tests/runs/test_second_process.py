@@ -42,7 +42,9 @@ def asking(project, monkeypatch):
 
 def told(result):
     """What a run says of a second process; empty if it says nothing."""
-    return next((line for line in result.text.splitlines() if "in each process" in line or "second process" in line), "")
+    return next(
+        (line for line in result.text.splitlines() if "in each process" in line or "second process" in line), ""
+    )
 
 
 def test_what_depends_on_the_process_is_red_when_it_is_recorded(asking):
@@ -98,7 +100,9 @@ def test_what_every_process_makes_alike_is_not_told(changed):
 
 def test_what_changed_with_its_source_is_asked_about(asking):
     """The change that brings the set brings the process."""
-    asking.write("test_model.py", MODEL.replace("hash(name)", "len(name)").replace("in NAMES", "in sorted(NAMES)")).record()
+    asking.write(
+        "test_model.py", MODEL.replace("hash(name)", "len(name)").replace("in NAMES", "in sorted(NAMES)")
+    ).record()
     asking.write("test_model.py", MODEL)
     assert "model/scaled" in told(asking.run("--benchmark-disable"))
 

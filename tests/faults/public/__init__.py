@@ -28,12 +28,12 @@ def regression(
     project: str, number: int | str, name: str, case: str, *edits: tuple[str, str], moves: Iterable[str], culprit: str,
     fixed: str, at: tuple[str, ...] = (),
 ) -> Regression:  # fmt: skip
-    """One regression: project as ``owner/name``, number of its issue, what happened, the program, the edits."""
+    """One regression: project as ``owner/name``, its issue or ``commit/hash``, what happened, the program, the edits."""
     kind = project.rpartition("/")[2]
     fault = Fault(
         name=name, case=case, file=f"{SOURCES}/{case}.py", kind=kind, edits=edits, moves=frozenset(moves), culprit=culprit, at=at
     )  # fmt: skip
-    url = f"https://github.com/{project}/issues/{number}"
+    url = f"https://github.com/{project}/{number if '/' in str(number) else f'issues/{number}'}"
     return Regression(fault=fault, project=project, url=url, fixed=fixed)
 
 
@@ -241,6 +241,55 @@ REGRESSIONS = (
         moves={"python_calls"}, culprit=r"Python in each call: traceback\.",
         fixed="a mark in the frame, which costs nothing",
     ),
+    regression(
+        "AI-Hypercomputer/maxtext", "commit/32b0a4f",
+        "no array has the name that the policy of remat keeps",
+        "remat_names",
+        ('save_only_these_names("mlp")', 'save_only_these_names("mlp_out")'),
+        moves={"matmul_flops", "xla_flops", "kernels"}, culprit=r"^more is recomputed, so less is kept: remat is new or keeps less",
+        fixed="the policy has the names of the model",
+    ),
+    regression(
+        "AI-Hypercomputer/maxtext", "commit/655c636",
+        "the weights of a scan with remat are among what each turn gives, and stacked anew",
+        "stacked_weights",
+        ("return jnp.tanh(x @ weights), None", "return jnp.tanh(x @ weights), weights"),
+        moves={"output_bytes", "temp_bytes", "xla_bytes", "copied_bytes", "state_bytes"}, culprit=r"^more is returned: result\[1\] is float32\[12,128,128\]",
+        fixed="the weights are not among the results of a turn",
+    ),
+    regression(
+        "jax-ml/jax", 40041,
+        "tracing looks through all that was traced before",
+        "traced_layers",
+        ("if name not in self.known:", "if not any(name == other for other in self.names):"),
+        moves={"trace_calls"}, culprit=r"^tracing calls Register\.add",
+        fixed="a set of what is known",
+    ),
+    regression(
+        "jcmgray/autoray", 30,
+        "tracing walks a nested tree again in each of its lists",
+        "nested_tree",
+        ("    factor, *inner = node\n", "    factor, *inner = node\n    assert depth_of(node) > 0\n"),
+        moves={"trace_calls"}, culprit=r"^tracing calls depth_of",
+        fixed="the tree is walked once",
+    ),
+    regression(
+        "openxla/xla", 15207,
+        "two layers ask for an array along different axes of the mesh",
+        "two_shardings",
+        ("jnp.sin(x), spread)", 'jnp.sin(x), jax.NamedSharding(mesh, jax.P("y", "x")))'),
+        moves={"collectives", "collective_bytes", "temp_bytes", "xla_bytes", "kernels"},
+        culprit=r"^(all-gather|collective-permute|all-to-all) .*\(inserted\) 0 → \d",
+        fixed="both layers ask for the same",
+    ),
+    regression(
+        "google/flax", 4336,
+        "objects of a graph know their owner, so that only the collector frees them, in a pause now and then",
+        "module_graph",
+        ("Module(number) for number", "Module(graph) for number"),
+        moves={"cyclic_objects"}, culprit=r"^each step makes reference cycles.*: 31 × Module",
+        fixed="open; nothing that refers back, or `gc.freeze`",
+    ),
 )  # fmt: skip
 
 NOT_REBUILT = {
@@ -250,6 +299,8 @@ NOT_REBUILT = {
     "https://github.com/pyro-ppl/numpyro/issues/2225": "a GPU's routine for the same model became slow between two releases",
     "https://github.com/openxla/xla/issues/45912": "buffer assignment of jaxlib 0.7.2; releases before and after are not installed",
     "https://github.com/jax-ml/jax/issues/30627": "memory grew with a release, and the report has no small program",
+    "https://github.com/jax-ml/jax/issues/21236": "a program that is another one in each process: tests/runs/test_second_process.py",
+    "https://github.com/jax-ml/jax/issues/40312": "a program that earlier traces decide: tests/runs/test_second_process.py",
     "https://github.com/jax-ml/jax/issues/1130": "compiling became slower inside of JAX: phases show it, with a clock",
 }
 """Reports whose program did not change, with what did."""

@@ -503,6 +503,33 @@ def test_an_array_that_a_loop_keeps_of_each_of_its_steps_is_named(now, found):
     assert (first == f"a loop keeps an array of each of its steps: {STORE} 0 → 1") is found
 
 
+def test_an_array_of_each_step_that_is_read_again_is_kept_however_small():
+    """A value that remat was to make again, and that its policy keeps: the weights are larger."""
+    store = "stablehlo.dynamic_update_slice 8x64xf32"
+    now = {**LOOP, store: 1, "stablehlo.dynamic_slice 1x64xf32": 1}
+    named = f"a loop keeps an array of each of its steps: {store} 0 → 1"
+    assert causes("temp_bytes", baseline(operations=LOOP), operations=now)[0] == named
+
+
+REMAT = {**LOOP, "stablehlo.optimization_barrier 8x64xf32": 1, STORE: 2}
+
+
+@pytest.mark.parametrize(
+    ("before", "made", "named"),
+    [
+        (LOOP, {DOT: 3}, True),  # remat is new
+        (REMAT, {DOT: 3}, True),  # it keeps less
+        (REMAT | {STORE: 1}, {DOT: 3}, False),  # it keeps as much
+        (REMAT, {DOT: 1, "float32[9,64] x float32[64,64]": 3}, False),  # other products
+    ],
+)
+def test_more_recomputation_is_named_where_products_are_more(before, made, named):
+    """The same products as before, more often."""
+    known = baseline(operations=before, matmuls={DOT: 2}, facts={"matmul_flops": 600_000})
+    found = causes("matmul_flops", known, operations=REMAT | {STORE: 1}, matmuls=made, facts={"matmul_flops": 900_000})
+    assert found[0].startswith("more is recomputed, so less is kept: remat is new or keeps less") is named
+
+
 def test_a_recomputation_that_is_not_held_back_is_named():
     """The same products and fewer barriers; with fewer products remat itself is lost, which is said instead."""
     known = baseline(operations={"stablehlo.optimization_barrier 8x64xf32": 2, ADD: 3})

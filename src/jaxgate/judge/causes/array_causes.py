@@ -20,7 +20,7 @@ from jaxgate.model.baseline import Baseline
 from jaxgate.model.measurement import Measurement, changed_programs
 from jaxgate.model.verdict import Cause
 
-_STORE = "stablehlo.dynamic_update_slice"
+_STORE, _READ = "stablehlo.dynamic_update_slice", "stablehlo.dynamic_slice"
 _BROADCAST, _RESHAPE, _GATHER = "stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.gather"
 _FILLING = ("stablehlo.pad", "stablehlo.concatenate")
 _OF_LARGER = RUN | {"matmul_flops"}
@@ -135,13 +135,14 @@ def _is_larger(before: str, now: str) -> bool:
 
 
 def stores_each_step(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """A loop that writes an array for each of its steps, larger than all that it is given: what the way back needs is kept."""
+    """A loop that writes an array for each of its steps, which another reads or nothing given is as large as: kept for the way back."""
     if baseline is None:
         return
     new = more_of(now.operations, baseline.operations)
     given = max((elements(leaf.aval) for leaf in (*now.signature, *baseline.results)), default=0)
     stored = [label for label in new if label.startswith(f"{_STORE} ") and label not in baseline.operations]
     label = max(stored, key=lambda label: (elements(label), label), default="")
-    if elements(label) > given and label and all(elements(label) >= elements(other) for other in new):
+    later = f"{_READ} 1{label[label.find('x') :]}" in new  # a row of it
+    if label and (later or elements(label) > given) and all(elements(label) >= elements(other) for other in new):
         named = counted(label, now.operations, baseline.operations, now.culprits.lines)
         yield Cause(text=f"a loop keeps an array of each of its steps: {named}", explains=RUN, root=True)

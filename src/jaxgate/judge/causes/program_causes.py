@@ -22,6 +22,7 @@ from jaxgate.judge.causes.growth import (
     at,
     count_of,
     elements,
+    grown,
     is_plumbing,
     more_of,
     shrunk,
@@ -160,6 +161,23 @@ def keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         text = f"less is recomputed, so more is kept: remat is lost or keeps more{seen}; {fewer}"
         # the cost model counts what a loop keeps
         yield Cause(text=text, explains=BUFFERS | {"xla_flops", "output_bytes", "kernels"}, root=True)
+
+
+def recomputes_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """The same products more often, and more barriers or fewer arrays that loops keep: what was kept is made again."""
+    if baseline is None or more_of(baseline.matmuls, now.matmuls):
+        return
+    before, after = (count_of(side.operations, _BARRIER) for side in (baseline, now))
+    stored, kept = (count_of(side.operations, _STORE) for side in (baseline, now))
+    again = grown(now.matmuls, baseline.matmuls, now.culprits.lines)
+    if (
+        again
+        and now.matmuls.keys() == baseline.matmuls.keys()
+        and (after > before or (after == before and after and kept < stored))
+    ):
+        seen = f" (optimization_barrier {before} → {after})" if after > before else ""
+        text = f"more is recomputed, so less is kept: remat is new or keeps less{seen}; {again}"
+        yield Cause(text=text, explains=WORK | PHASES | {"matmul_flops"}, root=True)
 
 
 def held_back_no_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:

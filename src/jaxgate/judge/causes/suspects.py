@@ -38,7 +38,13 @@ from jaxgate.judge.causes.growth import (
     more_of,
     total_elements,
 )
-from jaxgate.judge.causes.program_causes import exchanges_routines, held_back_no_more, keeps_more, multiplies_wider
+from jaxgate.judge.causes.program_causes import (
+    exchanges_routines,
+    held_back_no_more,
+    keeps_more,
+    multiplies_wider,
+    recomputes_more,
+)
 from jaxgate.judge.difference import Difference
 from jaxgate.judge.policy import BY_NAME
 from jaxgate.model.baseline import Baseline
@@ -317,6 +323,7 @@ _FINDERS: tuple[Finder, ...] = (
     unrolled_in_part,
     exchanges_routines,
     keeps_more,
+    recomputes_more,
     held_back_no_more,
     stores_each_step,
     takes_larger_arrays,
