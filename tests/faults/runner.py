@@ -182,7 +182,9 @@ def run_slowdowns(faults: Sequence[Fault], folder: Path) -> tuple[list[Outcome],
     test = folder / "test_programs.py"
     source = faults[0].path.read_text()
     # Not to wait for whoever else measures: no time is judged.
-    environment = outside_variables(JAXGATE_MACHINE_HELD="faults", JAXGATE_OPINION="0", JAXGATE_HISTORY="none")
+    environment = outside_variables(
+        JAXGATE_MACHINE_HELD="faults", JAXGATE_OPINION="0", JAXGATE_SECOND_PROCESS="0", JAXGATE_HISTORY="none"
+    )
 
     def gate(text: str, *options: str) -> subprocess.CompletedProcess[str]:
         test.write_text(text)

@@ -42,6 +42,9 @@ LIMITS = {  # name: (baseline, best that is the same, worst that is the same)
     "jax_calls": (1000, 700, 1300),  # ± 25 % ± 50
     "matmul_flops": (1_000_000, 1_000_000, 1_000_000),
     "widened_bytes": (5000, 3976, 6024),  # ± 1024
+    "random_bits": (2_048, 2_048, 2_048),
+    "unmatched_names": (1, 1, 1),
+    "replicated_bytes": (200_000, 196_976, 203_024),  # ± 1 % ± 1,024
     "trace_calls": (10_000, 5_500, 14_500),  # ± 25 % ± 2,000
     "trace_equations": (1000, 450, 1550),  # ± 50 % ± 50
     "stablehlo_ops": (1000, 480, 1520),  # ± 50 % ± 20

@@ -86,6 +86,11 @@ POLICIES: tuple[FactPolicy, ...] = (
         absolute=1024,
         why="bfloat16 that becomes float32, or float32 float64, in memory and time; scalars may",
     ),
+    _added_up(name="random_bits", why="each is dozens of integer operations, and dropout draws one for each element"),
+    _added_up(
+        name="unmatched_names",
+        why="a policy of jax.checkpoint that keeps a name which no array has keeps nothing for it, in silence",
+    ),
     _added_up(
         name="trace_equations",
         relative=0.5,
@@ -107,6 +112,13 @@ POLICIES: tuple[FactPolicy, ...] = (
         why="drives trace, lowering and compile time; moves by some per cent between JAX releases",
     ),
     _single(name="argument_bytes", relative=0.01, why="what has to be on the device before a call"),
+    _rule(
+        name="replicated_bytes",
+        relative=0.01,
+        absolute=1024,
+        where=_DEVICES,
+        why="of the arguments, beyond an even share: what a device holds because others hold it too",
+    ),
     _single(name="output_bytes", relative=0.01, absolute=64, why="what stays on it after a call"),
     _rule(
         name="temp_bytes", relative=0.05, absolute=4096, where=_MOST, why="what a call needs besides; fusion moves it"

@@ -21,10 +21,10 @@ from jaxgate.model.numbers import STRICT, Contract, Facts, Phases, Samples
 from jaxgate.model.program import ProgramRecord
 
 _EACH_CALL = (
-    "host_callbacks", "matmul_flops", "widened_bytes", "collectives", "collective_bytes", "aliased_bytes", "xla_flops",
+    "host_callbacks", "matmul_flops", "widened_bytes", "random_bits", "collectives", "collective_bytes", "aliased_bytes", "xla_flops",
     "xla_bytes", "transcendentals", "kernels", "copied_bytes",
 )  # fmt: skip
-_EACH_PROGRAM = ("constant_bytes", "trace_equations", "stablehlo_ops", "code_bytes")
+_EACH_PROGRAM = ("constant_bytes", "unmatched_names", "trace_equations", "stablehlo_ops", "code_bytes")
 _MOST = ("temp_bytes",)
 CALL_FACTS = (*_EACH_CALL, *_EACH_PROGRAM, *_MOST)
 """Facts of programs that become those of a call: summed over its launches, over its programs, or the most of one."""
@@ -250,6 +250,8 @@ class Culprits:
     transfer_lines: Mapping[str, str] = field(default_factory=dict)
     reads: tuple[str, ...] = ()  # how and where plain Python reads the memory of arrays, and how often
     thrown_away: str = ""  # what was traced in vain, where that is most of it
+    drawn: tuple[str, ...] = ()  # arrays of random bits that it draws
+    unmatched: tuple[str, ...] = ()  # names that a policy of `jax.checkpoint` says and no array has
     remade: tuple[str, ...] = ()  # the functions that a plain one jits anew at each call
     kept: str = ""  # the arrays that each of its steps leaves behind
     cycles: str = ""  # what is in the reference cycles that each makes

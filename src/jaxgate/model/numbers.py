@@ -44,6 +44,9 @@ class Facts:
     host_callbacks: int | None = None
     matmul_flops: int | None = None
     widened_bytes: int | None = None
+    # Random bits that it draws; names that a policy of ``jax.checkpoint`` says and no array has.
+    random_bits: int | None = None
+    unmatched_names: int | None = None
     # Equations that tracing wrote, those that nothing needs too, so that no compiler sees them.
     trace_equations: int | None = None
     # Functions that Python calls while tracing once more, JAX's own too.
@@ -58,6 +61,7 @@ class Facts:
     aliased_bytes: int | None = None
     lost_bytes: int | None = None
     argument_bytes: int | None = None
+    replicated_bytes: int | None = None
     output_bytes: int | None = None
     temp_bytes: int | None = None
     code_bytes: int | None = None

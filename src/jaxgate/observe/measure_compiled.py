@@ -200,6 +200,8 @@ def _culprits(compiled: CompiledSubject, traced: TraceCalls, *functions: object)
     lines = {**structure.lines, **compiled.communication.lines, **work.lines, **program.kernels.lines, **traced.lines}
     return Culprits(
         constants=describe_constants(structure.constants, *functions),
+        drawn=work.drawn,
+        unmatched=work.unmatched,
         thrown_away=work.thrown_away,
         remade=compiled.lowered.remade,
         callbacks=work.callback_lines,

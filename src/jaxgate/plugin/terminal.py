@@ -44,8 +44,17 @@ if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession
 
 MAX_FILES = 8
-MANY_PROGRAMS = 32
-"""Launches of a call of plain Python from which it is told when it is recorded."""
+_ODD = (
+    ("launches", 32, "MANY PROGRAMS", "starts {} a call", "put more of it under one jax.jit"),
+    (
+        "unmatched_names",
+        1,
+        "UNMATCHED NAMES",
+        "{} in its policies of jax.checkpoint",
+        "no array has them, so none is kept for them",
+    ),
+)
+"""What looks wrong without anything to compare it with: fact, its least value, how it is told when it is recorded, what to do."""
 _BETTER = frozenset({Status.IMPROVED, Status.FASTER})
 _WORSE = frozenset({Status.REGRESSED, Status.SLOWER, Status.INVALID, Status.RESOURCE_EXHAUSTED})
 
@@ -69,19 +78,18 @@ def show_advice(out: Console, session: GateSession, ending: Ending | None) -> No
         cases = plural(len(missing), "case has", "cases have")
         how = command(session, missing, Update.CREATE)
         out.write_line(f"NO_BASELINE: {cases} none, and a refresh makes none; create it: {how}", yellow=True)
-    _many_programs(out, [verdict for verdict in session.result.verdicts if verdict.recorded])
+    _odd(out, [verdict for verdict in session.result.verdicts if verdict.recorded])
     if ending is not None:
         _folder(out, ending.changes)
 
 
-def _many_programs(out: Console, recorded: Sequence[Verdict]) -> None:
-    """Plain Python that runs operation by operation: each is started in each call, and stored as a program of its own."""
-    started = {one.case: int(one.figures.now.get("launches", 0)) for one in recorded if one.figures is not None}
-    named = [f"{case} starts {count} a call" for case, count in started.items() if count >= MANY_PROGRAMS]
-    if named:
-        out.write_line(
-            printable(f"MANY PROGRAMS: {shortlist(named, MAX_LEFT)}: put more of it under one jax.jit"), yellow=True
-        )
+def _odd(out: Console, recorded: Sequence[Verdict]) -> None:
+    """What a first baseline would bless: plain Python whose operations are programs of their own, names that nothing has."""
+    for fact, least, title, what, advice in _ODD:
+        found = {one.case: int(one.figures.now.get(fact, 0)) for one in recorded if one.figures is not None}
+        named = [f"{case} {what.format(count)}" for case, count in found.items() if count >= least]
+        if named:
+            out.write_line(printable(f"{title}: {shortlist(named, MAX_LEFT)}: {advice}"), yellow=True)
 
 
 def command(session: GateSession, cases: Sequence[str], update: Update = Update.BOTH) -> str:

@@ -230,6 +230,58 @@ FAULTS = (
         culprit=r"^less is recomputed, so more is kept: remat is lost or keeps more",
     ),
     structure(
+        "each block draws a mask of its own",
+        "dropout",
+        ("x + jnp.where(mask, ", "x + jnp.where(mask_of(mask), "),
+        ("    mask = mask_of(key)\n", "    mask = key\n"),
+        moves=_WORK | {"random_bits"},
+        culprit=r"^more random bits are drawn, now \d+ × uint32\[32,64\]",
+    ),
+    structure(
+        "a mask is drawn by comparing two draws",
+        "dropout",
+        (
+            "jax.random.bernoulli(key, SHARE, (BATCH, WIDTH))",
+            "jnp.abs(jax.random.normal(key, (2, BATCH, WIDTH))).min(axis=0) < 2",
+        ),
+        moves={"random_bits"},
+        culprit=r"^more random bits are drawn, now 1 × uint32\[2,32,64\]",
+    ),
+    structure(
+        "a unit is drawn among all classes, and one of them stays",
+        "dropout",
+        (
+            "jax.random.bernoulli(key, SHARE, (BATCH, WIDTH))",
+            "jax.random.categorical(key, jnp.ones((BATCH, WIDTH, 10))) > 0",
+        ),
+        moves=_WORK | {"random_bits"},
+        culprit=r"^more random bits are drawn, now 1 × uint32\[32,64,10\]",
+    ),
+    structure(
+        "the policy of remat keeps a name that is no more",
+        "dropout",
+        ('weights["down"], "hidden")', 'weights["down"], "states")'),
+        moves=_WORK | {"unmatched_names"},
+        culprit=r"^no array has the name that a policy of jax.checkpoint says: 'hidden'",
+    ),
+    structure(
+        "nothing has a name any more",
+        "dropout",
+        (
+            'checkpoint_name(jnp.tanh(x @ weights["up"]) @ weights["down"], "hidden")',
+            'jnp.tanh(x @ weights["up"]) @ weights["down"]',
+        ),
+        moves=_WORK | {"unmatched_names"},
+        culprit=r"^no array has the name that a policy of jax.checkpoint says: 'hidden'",
+    ),
+    structure(
+        "the policy of remat keeps all but a name that is written otherwise",
+        "dropout",
+        ('save_only_these_names("hidden")', 'save_any_names_but_these("Hidden")'),
+        moves={"unmatched_names"},
+        culprit=r"^no array has the name that a policy of jax.checkpoint says: 'Hidden'",
+    ),
+    structure(
         "the samples are padded to a power of two",
         "inference",
         (

@@ -108,7 +108,7 @@ BUFFERS = frozenset({"temp_bytes", "peak_bytes", "xla_bytes", "copied_bytes"})
 ARITHMETIC = frozenset({"xla_flops", "transcendentals"})
 RUN = BUFFERS | ARITHMETIC | {"run_ns"}
 """What one run of a program takes."""
-WORK = RUN | {"stablehlo_ops", "trace_equations", "trace_calls", "kernels"}
+WORK = RUN | {"random_bits", "stablehlo_ops", "trace_equations", "trace_calls", "kernels"}
 """The same of a program that is also longer or shorter as a text."""
 MEMORY = frozenset({"peak_bytes", "state_bytes"})
 """Sums over arguments, results and temporaries."""

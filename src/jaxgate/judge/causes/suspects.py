@@ -176,7 +176,7 @@ def _placed(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     if baseline is None:
         return
     moved = WORK | {"state_bytes", "collectives", "collective_bytes", "output_bytes"}
-    yield from _spread_less(now.signature, baseline.signature, moved | {"argument_bytes"})
+    yield from _spread_less(now.signature, baseline.signature, moved | {"argument_bytes", "replicated_bytes"})
     # What comes back otherwise than it was given is not reused, and is another argument to the next step.
     yield from _spread_less(now.results, baseline.results, moved | _CALLS | {"lost_bytes", "aliased_bytes"})
 
@@ -216,6 +216,21 @@ def _widens(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     if text and total_elements(now.widened) > total_elements(before):  # not the same, cut into more pieces
         moves = RUN | {"output_bytes", WIDER_PRODUCTS}
         yield Cause(text=f"wider floats: {text}", explains=explained(baseline, {"widened_bytes"}, moves))
+
+
+def _draws_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Arrays of random bits; those of the baseline are not known one by one."""
+    if _more(now, baseline, "random_bits") > 0 and now.culprits.drawn:
+        text = f"more random bits are drawn, now {shortlist(now.culprits.drawn, MAX_NAMED)}"
+        yield Cause(text=text, explains=WORK)
+
+
+def _keeps_no_name(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Names of a policy of ``jax.checkpoint`` that no array has."""
+    if _more(now, baseline, "unmatched_names") > 0:
+        names = ", ".join(map(repr, now.culprits.unmatched[:MAX_NAMED]))
+        text = f"no array has the name that a policy of jax.checkpoint says: {names}"
+        yield Cause(text=text, explains=WORK | {"unmatched_names", "matmul_flops"}, root=True)
 
 
 def _returns_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -331,6 +346,8 @@ _FINDERS: tuple[Finder, ...] = (
     done_at_once,
     one_by_one,
     _multiplies,
+    _draws_more,
+    _keeps_no_name,
     _widens,
     multiplies_wider,
     _returns_more,

@@ -170,6 +170,13 @@ def place_signature(
     )
 
 
+def replicated_bytes(lowered: jax.stages.Lowered, shardings: Sequence[Any]) -> int:
+    """Bytes of the arguments that a device holds beyond its even share, as others hold them too; 0 on a single one."""
+    infos = jax.tree.leaves(lowered.args_info)
+    placed = [(info, one) for info, one in zip(infos, shardings, strict=True) if one is not None]
+    return sum(device_bytes(info, one) - -(-device_bytes(info, None) // one.num_devices) for info, one in placed)
+
+
 def device_bytes(info: Any, sharding: Any) -> int:
     """Bytes of an array on one device, without what the device adds to fill its tiles.
 

@@ -12,6 +12,7 @@ What one equation of a traced function counts for: products, communication, wide
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ _MANY, _SOME = 100, 20
 """Equations in vain from which they are named, and those of a kind whose lines are looked up."""
 _FRAMES = 64
 """Frames that are looked through for a line of the project."""
-MATMUL, COLLECTIVE, WIDENING, CALLBACK = "matmul", "collective", "widening", "callback"
+MATMUL, COLLECTIVE, WIDENING, RANDOM, CALLBACK = "matmul", "collective", "widening", "random", "callback"
 
 _CALLBACKS = {
     "debug_callback": "jax.debug.callback",
@@ -40,6 +41,8 @@ _CALLBACKS = {
     "io_callback": "io_callback",
     "pure_callback": "pure_callback",
 }
+_DRAWING = frozenset({"random_bits", "rng_bit_generator"})
+"""Primitives that draw random bits; the last result is what they draw."""
 ERROR_CHECK = "error check"
 """Begins the label of a callback that does nothing but raise."""
 _RAISING = frozenset({"equinox._errors"})
@@ -51,7 +54,7 @@ class Item(NamedTuple):
 
     kind: str  # which count it belongs to
     label: str  # what is shown: operand shapes, or what is sent or widened
-    amount: int  # FLOPs of a product; else bytes on one device
+    amount: int  # FLOPs of a product, bits that are drawn; else bytes on one device
 
 
 def items_of(equation: Any) -> Iterator[Item]:
@@ -62,6 +65,9 @@ def items_of(equation: Any) -> Iterator[Item]:
         yield from _mixed(equation)
     if name.removesuffix("_start") in COLLECTIVES:
         yield from _sent(equation)
+    if name in _DRAWING:
+        result = equation.outvars[-1].aval
+        yield Item(RANDOM, short(result), 8 * _nbytes(result))
     if name in _CALLBACKS:
         function = _called(equation.params.get("callback"))
         check = f"{ERROR_CHECK}: " if getattr(function, "__module__", None) in _RAISING else ""
@@ -204,6 +210,9 @@ class Work:
     collective_bytes: int  # what these hand over, on one device
     widened: Mapping[str, int]  # how often each array is made wider: from bfloat16 to float32, from float32 to float64
     widened_bytes: int  # size of the results of that, on one device
+    random_bits: int  # that it draws, on all devices together
+    drawn: tuple[str, ...]  # how often it draws each array of them, with the source lines
+    unmatched: tuple[str, ...]  # names that a policy of `jax.checkpoint` says and no array has
     callbacks: Mapping[str, int]  # how often it calls each Python function
     equations: int  # that tracing wrote, dead ones and equal ones too; the body of a loop once
     libraries: Mapping[str, str]  # packages that some of them come from, with their versions
@@ -237,6 +246,11 @@ class _Traced:
     lines: defaultdict[str, list[str]]  # of each label
     equations: list[Any] = field(default_factory=list)
     in_vain: list[Any] = field(default_factory=list)  # equations that nothing needs, or that stand there already
+    within: list[Any] = field(default_factory=list)  # those whose bodies are looked at, the innermost last
+
+    def line_of(self, equation: Any) -> str:
+        """The line of the project that asks for an equation: JAX does not know it of the body of a function that it jits itself."""
+        return next(filter(None, map(line_of, (equation, *reversed(self.within)))), "")
 
     def thrown_away(self) -> str:
         """The kinds of equations that were written in vain, each with the lines of some; empty where they are few."""
@@ -255,6 +269,7 @@ def count_work(jaxpr: Any) -> Work:
     traced = _Traced(defaultdict(list))
     work, lines = _Scope(traced).run(jaxpr.jaxpr), traced.lines
     lines.update({label: lines[label.removesuffix(EACH_TURN)] for _, label, _ in work})
+    drawn = _labels(work, RANDOM)
     return Work(
         matmul_flops=_amount(work, MATMUL),
         matmuls=_labels(work, MATMUL),
@@ -262,12 +277,32 @@ def count_work(jaxpr: Any) -> Work:
         collective_bytes=_amount(work, COLLECTIVE),
         widened=_labels(work, WIDENING),
         widened_bytes=_amount(work, WIDENING),
+        random_bits=_amount(work, RANDOM),
+        drawn=tuple(f"{count} × {label}{at(places(lines[label]))}" for label, count in drawn.items()),
+        unmatched=_unmatched(traced.equations),
         callbacks=_labels(work, CALLBACK),
         equations=len(traced.equations),
         libraries=libraries_of(traced.equations),
         thrown_away=traced.thrown_away(),
         lines={label: text for label, found in lines.items() if (text := places(found))},
     )
+
+
+def _unmatched(equations: Sequence[Any]) -> tuple[str, ...]:
+    """Names that policies of ``jax.checkpoint`` say, and that ``checkpoint_name`` gives to no array."""
+    given = {equation.params["name"] for equation in equations if equation.primitive.name == "name"}
+    policies = {id(one): one for one in (equation.params.get("policy") for equation in equations) if callable(one)}
+    return tuple(sorted({name for one in policies.values() for name in _names_of(one)} - given))
+
+
+def _names_of(policy: Any) -> Iterator[str]:
+    """The strings in the sets and sequences that a policy holds, and in those of the policies that it asks."""
+    held = inspect.getclosurevars(policy).nonlocals if inspect.isfunction(policy) else getattr(policy, "__dict__", {})
+    for value in held.values():
+        if isinstance(value, (set, frozenset, tuple, list)):
+            yield from (name for name in value if isinstance(name, str))
+        elif callable(value):
+            yield from _names_of(value)
 
 
 def _labels(work: _Work, kind: str) -> dict[str, int]:
@@ -332,7 +367,9 @@ class _Scope:
             reads = tuple(read(atom) for atom in equation.invars)
             inner = _inlined(equation)
             if inner is not None:
+                self.traced.within.append(equation)
                 results: Sequence[int] = self.number(inner, self.fresh(len(inner.constvars)), reads)
+                self.traced.within.pop()
             else:
                 results = self._equation(equation, reads)
             values.update(zip(equation.outvars, results, strict=True))
@@ -368,7 +405,7 @@ class _Scope:
                 total[_in_loop(item) if name == "while" else item] += count * _times(name, params, item.kind)
         for item in () if nested else items_of(equation):
             total[item] += 1
-            self.traced.lines[item.label].append(line_of(equation))
+            self.traced.lines[item.label].append(self.traced.line_of(equation))
         return total
 
     def _inner(self, body: Any) -> _Work:
@@ -409,7 +446,7 @@ def _times(name: str, params: Mapping[str, Any], kind: str) -> int:
     """How often one call runs the body: per step of a scan, per device of a shard map, per block of a kernel."""
     if name == "scan":
         return int(params["length"])
-    if name == "shard_map" and kind == MATMUL:
+    if name == "shard_map" and kind in (MATMUL, RANDOM):
         return prod(params["mesh"].shape[axis] for axis in params["newly_manual_axes"])
     if name == "pallas_call":
         grid = params["grid_mapping"].grid

@@ -15,7 +15,7 @@ import jax
 from jaxgate.ext.targets.interface import TargetCompiler
 from jaxgate.model.measurement import InvalidCaseError, Leaf
 from jaxgate.model.numbers import Facts, Phases
-from jaxgate.observe.arguments.signature import place_signature
+from jaxgate.observe.arguments.signature import place_signature, replicated_bytes
 from jaxgate.observe.compat import input_shardings, lowered_devices, output_shardings
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.hlo.kernels import Kernels, read_kernels
@@ -78,7 +78,9 @@ def compile_program(
     hlo = read_hlo(executable.as_text() or "")
     kernels = read_kernels(hlo)
     # Only the compiled program knows what each device holds: donated, argument and aliased bytes then speak of one device.
-    lowered = replace(lowered, signature=place_signature(lowered.signature, lowered.stage, input_shardings(executable)))
+    shardings = input_shardings(executable)
+    lowered = replace(lowered, signature=place_signature(lowered.signature, lowered.stage, shardings))
+    replicated = replicated_bytes(lowered.stage, shardings)
     return Program(
         lowered=lowered,
         executable=executable,
@@ -86,7 +88,12 @@ def compile_program(
         work=work,
         hlo=hlo,
         kernels=kernels,
-        facts=_facts(lowered.signature, structure, work, {**_said_facts(executable), **kernels.facts}),
+        facts=_facts(
+            lowered.signature,
+            structure,
+            work,
+            {**_said_facts(executable), **kernels.facts, "replicated_bytes": replicated},
+        ),
         compile_ns=compile_ns,
     )
 
@@ -98,6 +105,8 @@ def _facts(signature: Sequence[Leaf], structure: Structure, work: Work, compiled
         host_callbacks=structure.host_callbacks,
         matmul_flops=work.matmul_flops,
         widened_bytes=work.widened_bytes,
+        random_bits=work.random_bits,
+        unmatched_names=len(work.unmatched),
         trace_equations=work.equations,
         stablehlo_ops=sum(structure.operations.values()),
         **compiled,
