@@ -38,6 +38,7 @@ LIMITS = {  # name: (baseline, best that is the same, worst that is the same)
     "launches": (3, 3, 3),
     "host_transfers": (1, 1, 1),
     "host_reads": (1, 1, 1),
+    "host_waits": (1, 1, 1),
     "python_calls": (1000, 700, 1300),  # ± 25 % ± 50
     "jax_calls": (1000, 700, 1300),  # ± 25 % ± 50
     "matmul_flops": (1_000_000, 1_000_000, 1_000_000),

@@ -54,6 +54,7 @@ FACTS = Facts(
     launches=3,
     host_transfers=1,
     host_reads=1,
+    host_waits=1,
     python_calls=40,
     jax_calls=0,
     largest_batch=512,

@@ -31,6 +31,8 @@ _TRACED = frozenset(
     }
 )  # fmt: skip
 """Settings that act while JAX traces: where the program is the same they had no part in it, and have none later."""
+_OF_CALLS = ("launches", "host_transfers", "host_reads", "host_waits", "kept_arrays")
+"""Facts of calls of plain Python that differ only where it, or what it is given, does."""
 _COMPILES_NOTHING = frozenset({"flax", "jax", "numpy", "optax", "python", CORES})
 """What of an environment shows in the programs that a compiler is given, or in calls around them, and not in its code."""
 
@@ -268,6 +270,10 @@ class Difference:
             return "environment"
         if not (self.calls and self.native_code):
             return "code outside the subject's source"
+        if any(
+            _same_count(*(getattr(one.facts, name) for one in (self.now, self.baseline))) is False for name in _OF_CALLS
+        ):
+            return OUTSIDE
         known = not self.now.eager or bool(self.now.launched_programs and self.baseline.launched_programs)
         return "nothing changed" if known else ONLY_SOURCE
 
@@ -332,6 +338,10 @@ def library_name(library: str) -> str:
 
 def _has_release(environment: tuple[str, ...]) -> bool:
     return any(line.split(" ", 1)[0] in RELEASES for line in environment)
+
+
+def _same_count(now: int | None, before: int | None) -> bool | None:
+    return None if now is None or before is None else now == before
 
 
 def _same(now: str | None, before: str | None) -> bool | None:

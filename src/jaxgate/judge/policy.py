@@ -164,6 +164,12 @@ POLICIES: tuple[FactPolicy, ...] = (
         why="`x.item()` and `np.asarray(x)` wait for the device, though they move nothing on CPU",
     ),
     _rule(
+        name="host_waits",
+        where="plain Python around programs",
+        unsteady=True,
+        why="`block_until_ready` leaves the device without work until the next launch",
+    ),
+    _rule(
         name="python_calls",
         relative=0.25,
         absolute=50,

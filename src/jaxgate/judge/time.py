@@ -165,7 +165,11 @@ def _undecided_anywhere(difference: Difference) -> bool:
 def _far_slower(time: TimeVerdict, stored: Decision, difference: Difference) -> TimeVerdict:
     """The stored time contradicts what was said. Of another program nothing says that it is something outside of it."""
     compiler = "the code of the compiler, or " if difference.compiler else ""
-    outside = f": {compiler}something outside the program" if difference.program and difference.work else ""
+    outside = (
+        f": {compiler}something outside the program"
+        if difference.program and difference.work and difference.calls
+        else ""
+    )
     reason = f"{time.reason}, and yet {stored.reason}{outside}"
     return TimeVerdict(status=Status.SLOWER, reason=reason, decision=stored)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from jaxgate.ext.energy.model import EnergyRun, NoEnergy, compare_energy, energy_of
 from jaxgate.ext.opinion.model import WrongResultError
-from jaxgate.judge.causes.call_causes import compare_later
+from jaxgate.judge.causes.call_causes import compare_later, compare_variants
 from jaxgate.judge.causes.program_causes import compare_products
 from jaxgate.judge.causes.suspects import rank_causes
 from jaxgate.judge.claims import NO_DUEL, check_claims
@@ -154,6 +154,7 @@ def judge(
         else:
             findings += compare_products(now, baseline)
             findings += compare_later(now, baseline)
+            findings += compare_variants(now, baseline)
             findings += compare_facts(difference, tolerances, recorded=record.recorded)
             findings += compare_programs(now, baseline, red_quantities(findings))
             findings += compare_phases(difference, record)

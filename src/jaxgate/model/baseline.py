@@ -19,6 +19,7 @@ LATER_KEYS = frozenset(
         "facts.cyclic_arrays",
         "facts.cyclic_objects",
         "facts.host_reads",
+        "facts.host_waits",
         "facts.jax_calls",
         "facts.jitted",
         "facts.kept_arrays",

@@ -28,7 +28,15 @@ CLAIMED = QUANTITIES - {RUN_NS}
 ALTERNATIVES = "alternatives"
 """Right side of a claim that is held against other ways of doing the same, which are only compiled."""
 
-_OF_CALLS = {*CALLED_FACTS, *(f.name for f in fields(Phases)), "launches", "host_transfers", "host_reads", RUN_NS}
+_OF_CALLS = {
+    *CALLED_FACTS,
+    *(f.name for f in fields(Phases)),
+    "launches",
+    "host_transfers",
+    "host_reads",
+    "host_waits",
+    RUN_NS,
+}
 """What only calls and clocks show."""
 
 _SIGNS = {"<=": "≤", ">=": "≥", "==": "="}

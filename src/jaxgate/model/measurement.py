@@ -162,6 +162,8 @@ EACH_TURN = " each turn"
 """Ends a label of what stands in a loop of unknown length: it counts once."""
 ELSEWHERE = " on other devices"
 """Ends the arrival of a device array that is not where its program takes it: it is moved at every call."""
+WAITS = frozenset({"block_until_ready", "effects_barrier"})
+"""Functions that wait for arrays, by the last part of their names."""
 MAX_FUNCTIONS = 20
 """Functions of Python that a histogram keeps: those that are called most."""
 MAX_NAMED = 3

@@ -72,10 +72,11 @@ class Facts:
     kernels: int | None = None
     copied_bytes: int | None = None
     # What plain Python around device programs does in one warm call (``eager=True``): programs that it starts, arrays
-    # and numbers that it puts on devices or waits for, arrays whose memory it reads.
+    # and numbers that it puts on devices or fetches, arrays whose memory it reads, waits for what is not done.
     launches: int | None = None
     host_transfers: int | None = None
     host_reads: int | None = None
+    host_waits: int | None = None
     # What each step of it leaves behind: arrays that something holds, objects in reference cycles and arrays among them.
     kept_arrays: int | None = None
     cyclic_objects: int | None = None
@@ -123,6 +124,7 @@ ARRIVAL_FACTS = ("sent_bytes", "sent_arguments", "moved_arrays")
 """Sums over the arguments of a program, which gate as ``Facts`` do."""
 FACT_NAMES = frozenset(field.name for field in fields(Facts)) | frozenset(ARRIVAL_FACTS)
 WIDER_PRODUCTS = "wider_products"
+MORE_VARIANTS = "program_variants"
 """How many matrix products are of wider numbers than the baseline's: a comparison, no fact of one side."""
 LATER_PROGRAMS = "later_programs"
 """How many programs a later step starts for the first time that the baseline's did not: likewise."""

@@ -253,6 +253,7 @@ def _facts(signature: tuple[Argument, ...], run: _Run) -> Facts:
         launches=_total(run.launched.programs),
         host_transfers=_total(run.launched.transfers),
         host_reads=run.called.reads,
+        host_waits=run.called.waits,
         kept_arrays=run.stepped.left.arrays,
         cyclic_objects=run.stepped.left.cyclic_objects,
         cyclic_arrays=run.stepped.left.cyclic_arrays,

@@ -440,6 +440,26 @@ def test_arrays_that_the_optimised_program_copies_are_named():
     assert not any("copied" in text for text in causes("copied_bytes", known, **fewer))
 
 
+def test_a_routine_that_moved_into_a_loop_is_named():
+    """It stands in the program once, as before; a loop that is written out is another thing."""
+    known = baseline(kernels={"lapack_spotrf_ffi": 1, "fused add": 1})
+    now = {"kernels": {"lapack_spotrf_ffi": 20, "fused add": 40}, "facts": {"kernels": 60}}
+    assert (
+        causes("kernels", known, **now)[0]
+        == "a loop does in each turn what was done before it: lapack_spotrf_ffi 1 → 20"
+    )
+    assert causes("kernels", known, **now, operations={ADD: 90})[0] != causes("kernels", known, **now)[0]
+
+
+def test_programs_of_one_function_are_named_where_launches_are_as_many():
+    """Each is traced and compiled by itself."""
+    ours = tuple(launched_program(name="step", fingerprint=str(number)) for number in range(4))
+    known = baseline(launched_programs=ours[:1], launched={"step": 4}, eager=True)
+    found = causes("program_variants", known, launched_programs=ours, launched={"step": 4}, eager=True)
+    assert found == ["a program for each value of a static argument, or each shape: step 1 → 4"]
+    assert causes("program_variants", known, launched_programs=ours, launched={"step": 5}, eager=True) == []
+
+
 def test_a_loop_that_takes_the_place_of_arrays_of_all_steps_is_a_guess():
     """As where an associative scan becomes a loop; another loop beside what was there is no such thing."""
     known = baseline(operations={"stablehlo.add 32x8x64xf32": 6})

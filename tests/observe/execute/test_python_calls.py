@@ -107,7 +107,18 @@ def test_reads_of_shared_memory_are_counted():
     now = seen(body, X, eager=True)
     assert now.facts.host_reads == 3
     assert now.culprits.reads == tuple(f"1 × {how} at {line(body, 2)}" for how in ("np.asarray", "np.array", "item()"))
-    assert now.facts.python_calls == seen(body, X, eager=True).facts.python_calls
+    assert now.facts.python_calls == 6  # sum, item and those of NumPy, not what counts them
+
+
+def test_waits_for_arrays_are_counted():
+    """Methods of arrays and JAX's own function; what JAX waits for inside of it counts once."""
+
+    def body(x):
+        y = double(x).block_until_ready()
+        return jax.block_until_ready([double(y), y])
+
+    assert seen(body, X, eager=True).facts.host_waits == 2
+    assert seen(lambda x: double(x), X, eager=True).facts.host_waits == 0
 
 
 def test_calls_that_differ_are_unknown():

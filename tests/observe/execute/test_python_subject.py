@@ -94,7 +94,12 @@ def test_facts_of_a_loop_body():
         "donated_bytes": 0,
     }
     known |= {"launches": 2, "host_transfers": 3}
-    known |= {"host_reads": 0, "python_calls": 3, "jax_calls": now.facts.jax_calls}  # the last is of this release
+    known |= {
+        "host_reads": 0,
+        "host_waits": 0,
+        "python_calls": 3,
+        "jax_calls": now.facts.jax_calls,
+    }  # the last is of this release
     known |= {name: getattr(now.facts, name) for name in CALL_FACTS if name != "code_bytes"}
     facts = {item.name: getattr(now.facts, item.name) for item in fields(now.facts)}
     assert {name: value for name, value in facts.items() if value is not None} == known

@@ -6,6 +6,7 @@ Arguments that arrive with more to do than those of the baseline: the gate puts 
 from __future__ import annotations
 
 import builtins
+from collections import Counter
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
@@ -13,8 +14,16 @@ from jaxgate.judge.causes.growth import at, grown, more_of
 from jaxgate.judge.policy import BY_NAME
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.decision import Status
-from jaxgate.model.measurement import ELSEWHERE, MAX_NAMED, Argument, Measurement, changed_programs
-from jaxgate.model.numbers import ARRIVAL_FACTS, LATER_PROGRAMS
+from jaxgate.model.measurement import (
+    ELSEWHERE,
+    MAX_NAMED,
+    WAITS,
+    Argument,
+    MeasuredProgram,
+    Measurement,
+    changed_programs,
+)
+from jaxgate.model.numbers import ARRIVAL_FACTS, LATER_PROGRAMS, MORE_VARIANTS
 from jaxgate.model.verdict import Cause, Finding
 from jaxgate.model.words import shortlist
 
@@ -42,7 +51,7 @@ def _verb(leaf: Argument) -> str:
     return "sent" if given == taken else "converted and sent"
 
 
-AROUND = frozenset({"python_calls", "jax_calls", "host_reads", "dispatch_ns", *ARRIVAL_FACTS})
+AROUND = frozenset({"python_calls", "jax_calls", "host_reads", "host_waits", "dispatch_ns", *ARRIVAL_FACTS})
 """What happens around the program: it follows where the program changed, and is the cause where nothing else is red."""
 _SUMMED = frozenset(
     {
@@ -126,6 +135,53 @@ def calls_more_python(now: Measurement, baseline: Baseline | None) -> Iterator[C
     if now.culprits.reads:
         text = f"read back in each call: {'; '.join(now.culprits.reads[:MAX_NAMED])}"
         yield Cause(text=text, explains=frozenset({"host_reads", "host_ns"}))
+
+
+def waits_for_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Calls of ``block_until_ready`` between launches."""
+    if baseline is not None and (now.facts.host_waits or 0) > (baseline.facts.host_waits or 0):
+        ours = {name: count for name, count in now.called.items() if name.rpartition(".")[2] in WAITS}
+        text = grown(ours, {name: baseline.called.get(name, 0) for name in ours}, now.culprits.lines)
+        explains = frozenset({"host_waits", "host_ns", "python_calls"})
+        yield Cause(text=f"waits for the device in each call: {text}", explains=explains)
+
+
+def compare_variants(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
+    """Red where launches, of which there are no more, need more programs: each is traced and compiled by itself."""
+    if found := _more_variants(now, baseline):
+        ours, theirs = (_variants(side) for side in (now, baseline))
+        yield Finding(
+            kind="fact",
+            name=MORE_VARIANTS,
+            status=Status.REGRESSED,
+            now=sum(ours[name] for name in found),
+            against=sum(theirs[name] for name in found),
+            allowed=sum(theirs[name] for name in found),
+            detail="programs of the same function that the launches of a call need",
+        )
+
+
+def _variants(side: MeasuredProgram) -> Counter[str]:
+    return Counter(one.name for one in side.launched_programs)
+
+
+def _more_variants(now: Measurement, baseline: Baseline) -> list[str]:
+    ours, theirs = _variants(now), _variants(baseline)
+    return [
+        name
+        for name in sorted(ours.keys() & theirs.keys(), key=lambda name: theirs[name] - ours[name])
+        if ours[name] > theirs[name] and now.launched.get(name, 0) <= baseline.launched.get(name, 0)
+    ]
+
+
+def needs_variants(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Functions of which each call compiles more programs than before: other static arguments, other shapes."""
+    found = [] if baseline is None else _more_variants(now, baseline)
+    if baseline is not None and found:
+        ours, theirs = (_variants(side) for side in (now, baseline))
+        named = [f"{name} {theirs[name]} → {ours[name]}{at(name, now.culprits.lines)}" for name in found]
+        text = f"a program for each value of a static argument, or each shape: {shortlist(named, MAX_NAMED)}"
+        yield Cause(text=text, explains=frozenset({MORE_VARIANTS, "trace_equations", "stablehlo_ops"}), root=True)
 
 
 def explained(baseline: Baseline | None, counted: AbstractSet[str], moves: AbstractSet[str]) -> frozenset[str]:

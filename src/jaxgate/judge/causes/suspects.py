@@ -14,8 +14,10 @@ from jaxgate.judge.causes.call_causes import (
     keeps_arrays,
     launches,
     makes_cycles,
+    needs_variants,
     starts_later,
     waits_between,
+    waits_for_arrays,
 )
 from jaxgate.judge.causes.control_flow import (
     done_at_once,
@@ -56,6 +58,8 @@ from jaxgate.model.words import shortlist
 
 _TURNS = 8
 """Copies from which on they are those of a loop."""
+_COMMON = ("copy", "dot", "fused", "convert", "broadcast")
+"""Kernels that say nothing of what they are part of; products have a count of their own."""
 _CALLS = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
 
 Finder = Callable[[Measurement, Baseline | None], Iterator[Cause]]
@@ -299,6 +303,18 @@ def _copies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         yield Cause(text=f"arrays are copied: {text}", explains=follows | {"copied_bytes"})
 
 
+def _repeats(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Routines that stand in the program as often as before, and that the device starts in each turn of a loop."""
+    if baseline is None or sum(now.operations.values()) > 2 * sum(baseline.operations.values()):
+        return
+    more = {name: now.kernels[name] for name in now.kernels.keys() & (baseline.kernels or {}).keys()}
+    often = {name: n for name, n in more.items() if n >= _TURNS and n >= _TURNS * baseline.kernels[name]}
+    named = [name for name in sorted(often, key=lambda name: -often[name]) if not name.startswith(_COMMON)]
+    if named:
+        text = "; ".join(f"{name} {baseline.kernels[name]} → {now.kernels[name]}" for name in named[:MAX_NAMED])
+        yield Cause(text=f"a loop does in each turn what was done before it: {text}", explains=WORK, root=True)
+
+
 def _holds(now: Measurement, _: Baseline | None) -> Iterator[Cause]:
     if now.culprits.allocations:
         text = f"largest buffer: {now.culprits.allocations[0]}"
@@ -327,7 +343,9 @@ _FINDERS: tuple[Finder, ...] = (
     _calls_python,
     _captures,
     _placed,
+    needs_variants,
     launches,
+    waits_for_arrays,
     donates_less,
     arrives,
     _sends,
@@ -358,6 +376,7 @@ _FINDERS: tuple[Finder, ...] = (
     waits_between,
     _same_program,
     _copies,
+    _repeats,
     _takes_most,
     _operates,
     _holds,

@@ -23,7 +23,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgate.model.measurement import MAX_FUNCTIONS
+from jaxgate.model.measurement import MAX_FUNCTIONS, WAITS
 from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.subjects import Subject
@@ -66,6 +66,7 @@ class PythonEvents:
     _lines: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter), compare=False)
     _running: list[_Running] = field(default_factory=lambda: [_NOBODY], compare=False)
     _room: int = field(default_factory=lambda: MAX_EVENTS, compare=False)
+    _paused: bool = field(default=False, compare=False)
     _watching: frozenset[CodeType] = field(default=frozenset(), compare=False)
 
     def line_of(self, name: str) -> str:
@@ -76,17 +77,19 @@ class PythonEvents:
         """Make the call and count.
 
         A profiler, a debugger or a coverage tool of this thread has its place again afterwards. Collections of garbage
-        are put off: JAX has a callback in them. NumPy is watched, as no event shows which arrays it is given.
+        are put off: JAX has a callback in them. NumPy is watched, as no event shows which arrays it is given, and so are waits.
         """
-        _array_type()  # not while it counts
+        array: Any = _array_type()  # not while it counts
         own = {name: getattr(np, name) for name in _FROM_NUMPY}
         watchers = {name: self._watched(function) for name, function in own.items()}
-        self._watching = frozenset(watcher.__code__ for watcher in watchers.values())
+        wait, watched_wait = array.block_until_ready, self._watched_wait(array.block_until_ready)
+        self._watching = frozenset(watcher.__code__ for watcher in (*watchers.values(), watched_wait))
         profiler: Any = sys.getprofile()
         tracer = sys.gettrace()
         listener = profiler if callable(profiler) else None  # cProfile is no function, and takes its place by itself
         with uncollected():
             vars(np).update(watchers)
+            array.block_until_ready = watched_wait
             sys.settrace(self._on_trace)
             sys.setprofile(self._on_profile)
             try:
@@ -95,6 +98,7 @@ class PythonEvents:
                 sys.setprofile(listener)
                 sys.settrace(tracer)
                 vars(np).update(own)
+                array.block_until_ready = wait
                 if isinstance(profiler, cProfile.Profile):
                     profiler.enable()
 
@@ -104,8 +108,21 @@ class PythonEvents:
         @wraps(function)
         def watcher(*args: Any, **kwargs: Any) -> Any:
             if args and type(args[0]) is array:
+                self._paused = True  # what counts is not counted
                 self._read(name, self._running[-1])
+                self._paused = False
             return function(*args, **kwargs)
+
+        return watcher
+
+    def _watched_wait(self, wait: Callable[[Any], Any]) -> Any:
+        """The method of an array, written in C++ in a way that no event shows."""
+
+        def watcher(array: Any) -> Any:
+            self._paused = True
+            self._add("jax.Array.block_until_ready", by_jax=self._running[-1].by_jax)
+            self._paused = False
+            return wait(array)
 
         return watcher
 
@@ -115,6 +132,8 @@ class PythonEvents:
             self._lines[how][_line(reader.project)] += 1
 
     def _on_profile(self, frame: FrameType, event: str, arg: Any) -> None:
+        if self._paused:
+            return
         if event == "call":
             self._enter(frame)
         elif event == "c_call":
@@ -219,6 +238,7 @@ class Called:
     jax_calls: int | None = None  # the same inside of JAX
     # device arrays whose memory is read; on CPU no event shows it. `None` if they are seen otherwise.
     reads: int | None = None
+    waits: int | None = None  # for arrays to be done
     functions: Mapping[str, int] = field(default_factory=dict)  # what is called most, with its turns of loops, by name
     # where that is: the definition of a function of the project, the calling lines of another one
     lines: Mapping[str, str] = field(default_factory=dict)
@@ -228,7 +248,11 @@ class Called:
     @property
     def unknown(self) -> dict[str, str]:
         """The facts that are not known, each with the reason."""
-        return dict.fromkeys(("python_calls", "jax_calls", "host_reads"), self.why_not) if self.why_not else {}
+        return (
+            dict.fromkeys(("python_calls", "jax_calls", "host_reads", "host_waits"), self.why_not)
+            if self.why_not
+            else {}
+        )
 
 
 def count_python(subject: Subject, *, reads: bool, together: Lockstep = ALONE) -> Called:
@@ -261,12 +285,14 @@ def _count(subject: Subject) -> PythonEvents:
 
 
 def _called(events: PythonEvents, *, reads: bool) -> Called:
-    functions = dict(events.functions.most_common(MAX_FUNCTIONS))
+    waits = {name: count for name, count in events.functions.items() if name.rpartition(".")[2] in WAITS}
+    functions = dict(events.functions.most_common(MAX_FUNCTIONS)) | waits
     found = events.reads.most_common()
     return Called(
         calls=events.functions.total(),
         jax_calls=events.jax_calls,
         reads=events.reads.total() if reads else None,
+        waits=sum(waits.values()),
         functions=functions,
         lines={name: line for name in functions if (line := events.line_of(name))},
         read_lines=tuple(f"{count} × {how}{at(events.line_of(how))}" for how, count in found) if reads else (),

@@ -162,7 +162,7 @@ def _independent(first: ast.stmt, second: ast.stmt) -> bool:
 def another_alias(source: str) -> str:
     """``import jax.numpy as xp`` in place of ``jnp``, ``from jax import lax``."""
     source = re.sub(r"\bjax\.lax\.", "lax.", re.sub(r"\bjnp\b", "xp", source))
-    return source.replace("import numpy as np\n", "import numpy as np\nfrom jax import lax\n")
+    return source.replace("\nfrom jaxgate", "\nfrom jax import lax\n\nfrom jaxgate", 1)
 
 
 def names_in_full(source: str) -> str | None:
