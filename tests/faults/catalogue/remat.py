@@ -41,8 +41,8 @@ FAULTS = (
         "a name in the policy is mistyped, and nothing has it",
         "mlp-stacked-remat-that-saves-names-vs-plain",
         ('"attended", "hidden"', '"attended", "hiden"'),
-        moves={"matmul_flops"},
-        culprit=r"float32\[256,32\] x float32\[32,128\] 6 → 12",
+        moves={"matmul_flops", "unmatched_names"},
+        culprit=r"^no array has the name that a policy of jax\.checkpoint says: 'attended', 'hiden'",
     ),
     policies(
         "half of the batch is dropped",

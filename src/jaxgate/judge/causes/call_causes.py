@@ -51,7 +51,9 @@ def _verb(leaf: Argument) -> str:
     return "sent" if given == taken else "converted and sent"
 
 
-AROUND = frozenset({"python_calls", "jax_calls", "host_reads", "host_waits", "dispatch_ns", *ARRIVAL_FACTS})
+AROUND = frozenset(
+    {"python_calls", "jax_calls", "host_reads", "host_waits", "trace_calls", "dispatch_ns", *ARRIVAL_FACTS}
+)
 """What happens around the program: it follows where the program changed, and is the cause where nothing else is red."""
 _SUMMED = frozenset(
     {

@@ -199,7 +199,7 @@ def _spread_less(now: Sequence[Leaf], before: Sequence[Leaf], explains: frozense
 def _sends(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     text = grown(now.collectives, None if baseline is None else baseline.collectives, now.culprits.lines)
     if text:
-        moves, sent = BUFFERS | {"transcendentals", "run_ns"}, ("collectives", "collective_bytes")
+        moves, sent = BUFFERS | {"transcendentals", "run_ns", "trace_calls"}, ("collectives", "collective_bytes")
         # As many that send as much were only put together otherwise, which follows from something else.
         more = baseline is None or any(
             (getattr(now.facts, name) or 0) > (getattr(baseline.facts, name) or 0) for name in sent
