@@ -451,6 +451,15 @@ def test_a_routine_that_moved_into_a_loop_is_named():
     assert causes("kernels", known, **now, operations={ADD: 90})[0] != causes("kernels", known, **now)[0]
 
 
+def test_products_that_give_more_of_the_same_operands_are_named():
+    """A convolution whose stride is gone."""
+    small, large = "stablehlo.convolution 2x16x16x8xf32", "stablehlo.convolution 2x32x32x8xf32"
+    known = baseline(operations={small: 1, ADD: 3}, facts={"matmul_flops": 250_000})
+    found = causes("matmul_flops", known, operations={large: 1, ADD: 3})
+    assert found[0] == f"the same products of larger arrays: {small} → {large}"
+    assert causes("matmul_flops", baseline(operations={small: 1, ADD: 3}), operations={large: 1, ADD: 3}) == []
+
+
 def test_programs_of_one_function_are_named_where_launches_are_as_many():
     """Each is traced and compiled by itself."""
     ours = tuple(launched_program(name="step", fingerprint=str(number)) for number in range(4))

@@ -22,6 +22,7 @@ from jaxgate.model.verdict import Cause
 
 _STORE, _READ = "stablehlo.dynamic_update_slice", "stablehlo.dynamic_slice"
 _BROADCAST, _RESHAPE, _GATHER = "stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.gather"
+_PRODUCTS = ("stablehlo.convolution", "stablehlo.dot_general")
 _FILLING = ("stablehlo.pad", "stablehlo.concatenate")
 _OF_LARGER = RUN | {"matmul_flops"}
 _OF_PROGRAMS = _OF_LARGER | {
@@ -48,7 +49,7 @@ def takes_larger_arrays(now: Measurement, baseline: Baseline | None) -> Iterator
             text = f"{ours.name} is given larger arrays: {pairs[0][0]} → {pairs[0][1]}{where}{more}"
             yield Cause(text=text, explains=_OF_PROGRAMS, root=True)
             return
-    products = _larger_products(now, baseline)
+    products = _larger_products(now, baseline) or _larger_results(now, baseline)
     if products:
         before, after = products[0]
         text = f"the same products of larger arrays: {before} → {after}{at(after, now.culprits.lines)}"
@@ -113,6 +114,25 @@ def _larger_products(now: Measurement, baseline: Baseline) -> list[tuple[str, st
                 gone[old] -= moved
                 pairs.append((old, label))
     return [] if any(come.values()) else pairs
+
+
+def _larger_results(now: Measurement, baseline: Baseline) -> list[tuple[str, str]]:
+    """Products of the same operands that give more, as a convolution does with smaller strides; in pairs of then and now."""
+    if now.matmuls != baseline.matmuls or (now.facts.matmul_flops or 0) <= (baseline.facts.matmul_flops or 0):
+        return []
+    come, gone = more_of(now.operations, baseline.operations), more_of(baseline.operations, now.operations)
+    pairs = ((old, new) for new in come if new.startswith(_PRODUCTS) for old in gone)
+    return sorted(
+        ((old, new) for old, new in pairs if _is_larger(_bracketed(old), _bracketed(new))),
+        key=lambda pair: -elements(pair[1]),
+    )
+
+
+def _bracketed(label: str) -> str:
+    """``stablehlo.convolution 2x16x16x8xf32`` with its extents as ``[2,16,16,8]``."""
+    name, _, type_ = label.partition(" ")
+    *extents, kind = type_.split("x")
+    return f"{name} {kind}[{','.join(extents)}]"
 
 
 def _padded(now: Measurement, baseline: Baseline) -> str:

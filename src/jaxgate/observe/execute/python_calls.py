@@ -38,6 +38,8 @@ _SHARED = frozenset({*sys.stdlib_module_names, "numpy", "ml_dtypes", "jaxgate"})
 """Modules whose work belongs to whoever calls them, JAX or the project."""
 _INLINED = frozenset({"<listcomp>", "<dictcomp>", "<setcomp>"})
 """Functions of their own in Python 3.11, part of what they stand in since 3.12."""
+_WRAPPER = "api_boundary.<locals>.reraise_with_filtered_traceback"
+"""What JAX wraps its functions in, to leave its own frames out of errors."""
 _FROM_NUMPY = ("array", "asarray", "asanyarray", "ascontiguousarray")
 
 
@@ -163,7 +165,7 @@ class PythonEvents:
         if code.co_name in _INLINED:
             self._running.append(_Running(by_jax, project, above.name))
             return
-        name = f"{module}.{code.co_qualname}"
+        name = _wrapped_name(frame) if code.co_qualname == _WRAPPER else f"{module}.{code.co_qualname}"
         self._running.append(_Running(by_jax, project, name))
         line = f"{short_path(code.co_filename)}:{code.co_firstlineno}" if mine else ""
         self._add(name, by_jax=by_jax and above.by_jax, line=line)
@@ -208,6 +210,12 @@ def _array_type() -> type:
     """The class of every array that lies on devices."""
     with jax.transfer_guard("allow"):
         return type(jax.device_put(np.float32(0)))
+
+
+def _wrapped_name(frame: FrameType) -> str:
+    """The function of JAX that a wrapper around all of them calls: ``jax._src.api.jit``."""
+    function = frame.f_locals.get("fun")
+    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', _WRAPPER)}"
 
 
 def _item_of(array: Any) -> CodeType | None:
