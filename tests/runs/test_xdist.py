@@ -151,14 +151,16 @@ def test_a_killed_worker_loses_the_case_it_was_running(recorded, monkeypatch, op
         result.shows("worker gw0 died while it ran")
 
 
-def test_a_slow_down_is_confirmed_by_its_worker(written):
-    """By its fresh processes, after the last test, as in one process."""
+def test_a_slow_down_is_confirmed_by_its_worker(written, monkeypatch):
+    """By its fresh processes, after the last test, as in one process; under CI pytest's summary has its first line alone."""
     recorded = written.write("conftest.py", SLOWER).record()
+    monkeypatch.setenv("CI", "true")
     recorded.edit("test_model.py", *SLOW)
     result = recorded.run("-n", "1", "-k", "64 or [8]")
     result.counts(failed=1, passed=1)
     [slow] = [case for case in recorded.results()["cases"] if case["case"] == "model/step-64"]
     assert (slow["status"], slow["time"]["confirmed"]) == ("SLOWER", [1.3, 1.3])
+    assert result.text.count("next      reproduce: pytest") == 1
 
 
 def test_what_waits_in_a_worker_that_dies_is_red(recorded):

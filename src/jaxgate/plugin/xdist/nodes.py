@@ -130,6 +130,14 @@ class Worker:
         return pack(WorkerMessage(tests=tests, delta=delta, reports=reports))
 
 
+def _tell_in_one_line(report: pytest.TestReport) -> None:
+    """Give a red test of a worker its first line again, which pytest does not send: its summary has the whole text without it."""
+    if report.failed and isinstance(report.longrepr, str):
+        from jaxgate.plugin.reports import RedText  # noqa: PLC0415 - what only red runs need
+
+        report.longrepr = RedText(report.longrepr)  # type: ignore[assignment]  # pytest asks for no more than it has
+
+
 class Controller:
     """The side that shows, writes and decides."""
 
@@ -210,6 +218,7 @@ class Controller:
             report = self._config.hook.pytest_report_from_serializable(config=self._config, data=data)
             report.node = node
             if report.when == "call":
+                _tell_in_one_line(report)
                 self._config.hook.pytest_runtest_logstart(nodeid=report.nodeid, location=report.location)
                 self._waiting.pop(report.nodeid, None)
             self._config.hook.pytest_runtest_logreport(report=report)
