@@ -98,6 +98,22 @@ def test_what_every_process_makes_alike_is_not_told(changed):
     assert told(changed.run("--benchmark-disable")) == ""
 
 
+DRAWN = """
+import jax, jax.numpy as jnp, numpy as np
+def test_step(gate):
+    gate(jax.jit(jnp.sort), jnp.asarray(np.random.default_rng(SEED).normal(size=8)), name="model/step")
+"""
+
+
+@pytest.mark.parametrize("seed", ["", "0"])
+def test_inputs_without_a_seed_are_told(asking, seed):
+    """No baseline could say what their values decide."""
+    result = asking.write("test_model.py", DRAWN.replace("SEED", seed)).run("--perf-update", "--benchmark-disable")
+    assert result.code == 0
+    text = "1 case has other inputs in each process: draw them with a fixed seed: model/step"
+    assert (text in result.text) is (seed == "")
+
+
 def test_what_changed_with_its_source_is_asked_about(asking):
     """The change that brings the set brings the process."""
     asking.write(

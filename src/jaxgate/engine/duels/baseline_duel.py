@@ -56,7 +56,7 @@ def why_hopeless(difference: Difference) -> str:
         decide = (
             f", and {shortlist(now.depends_on_values, MAX_NAMED)} may depend on them" if now.depends_on_values else ""
         )
-        return f"a duel would give today's input values to both programs{decide}"
+        return f"a duel would give today's input values to both programs{decide}; with a fixed seed they are the same in each run"
     return ""
 
 

@@ -44,6 +44,7 @@ def wrong_with(session: GateSession) -> list[str]:
     side = replace(
         session.again, environment=variables, option="the second process", arguments=("--benchmark-disable",)
     )
+    problems = session.evidence.problems
     # Whoever holds the machine here would keep it from that process, which asks for it by itself.
     shown = Progress(session.terminal, "a second process", None, patience_s=session.instruments.patience_s)
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name, shown as progress:
@@ -52,9 +53,16 @@ def wrong_with(session: GateSession) -> list[str]:
             session.instruments.record(side, Selection(tests, "", ""), Path(name))
         except (UsageError, OSError) as error:
             why = f"a second process was to make the programs of this run, and failed: {error}"
-            session.evidence.problems.append(why)
+            problems.append(why)
             return []
-        found = [text for verdict in asked.values() if (text := _difference(session, verdict, Path(name)))]
+        pairs = {case: pair for case, verdict in asked.items() if (pair := _both(session, verdict, Path(name)))}
+        found = [text for case, pair in pairs.items() if (text := _difference(session, asked[case], pair, Path(name)))]
+    drawn = [case for case, pair in pairs.items() if asked[case].recorded and _drawn(*pair)]
+    if drawn:
+        have = plural(len(drawn), "case has", "cases have")
+        problems.append(
+            f"{have} other inputs in each process: draw them with a fixed seed: {shortlist(drawn, MAX_NAMED)}"
+        )
     have = plural(len(found), "case has", "cases have")
     return [f"{have} another program in each process, {_SO}: {shortlist(found, MAX_NAMED)}"] if found else []
 
@@ -73,22 +81,30 @@ def _asked(session: GateSession) -> Mapping[str, Verdict]:
     return dict(list(found.items())[: session.settings.second_process])
 
 
-def _difference(session: GateSession, verdict: Verdict, folder: Path) -> str:
-    """A case whose program is another there, with a line of it; empty if it is none, or nobody knows."""
+def _both(session: GateSession, verdict: Verdict, folder: Path) -> tuple[Baseline, Baseline] | None:
+    """What is stored of a case here, and there; ``None`` where its test fails there: it is red here, too, or can be run only once."""
     assert verdict.hardware is not None  # it would not be asked about
     try:
         ours = session.store.load(verdict.hardware, verdict.case)
         theirs = BaselineStore(folder, session.store.line).load(verdict.hardware, verdict.case)
     except CorruptBaselineError:
-        return ""
-    if ours is None or theirs is None:  # its test fails there: it is red here, too, or can be run only once
-        return ""
-    there = theirs.baseline.fingerprints
+        return None
+    return None if ours is None or theirs is None else (ours.baseline, theirs.baseline)
+
+
+def _drawn(ours: Baseline, theirs: Baseline) -> bool:
+    """Whether the arguments have other values there: what they decide could never be held against a baseline."""
+    return ours.fingerprints.inputs != theirs.fingerprints.inputs
+
+
+def _difference(session: GateSession, verdict: Verdict, pair: tuple[Baseline, Baseline], folder: Path) -> str:
+    """A case whose program is another there, with a line of it; empty if it is none."""
+    ours, theirs = pair
+    here, there = ours.fingerprints, theirs.fingerprints
     if not verdict.recorded:  # what is stored is not today's
         return "" if session.result.changed_programs[verdict.case] == there.program else verdict.case
-    here = ours.baseline.fingerprints
     if here.program != there.program:
-        shown = _first_difference(session.programs, ours.baseline, ProgramStore(folder), theirs.baseline)
+        shown = _first_difference(session.programs, ours, ProgramStore(folder), theirs)
         return f"{verdict.case} ({shown[:_LINE]})" if shown else verdict.case
     # The fingerprint of a program is blind to the order of independent lines, that of an executable is not.
     known = here.executable is not None and there.executable is not None

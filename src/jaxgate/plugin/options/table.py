@@ -197,8 +197,8 @@ OPINION = Option(
 SECOND_PROCESS = Option(
     "--perf-second-process JAXGATE_SECOND_PROCESS perf_second_process",
     count("a number of cases"),
-    "make the programs of at most so many cases once more in a second process, with another order of sets, and tell which are others "
-    "there: of cases that the run records, and of those whose program changed while their source did not; 0 for none {default}",
+    "make the programs of at most so many cases once more in a second process, with another order of sets: of cases that the run "
+    "records, and of those whose program changed; the run fails where one is another program there; 0 for none {default}",
     default=SECOND,
     ini_help="cases of a run whose programs a second process makes, too; 0 for none",
 )
