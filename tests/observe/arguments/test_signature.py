@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,14 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxgate.model.measurement import Argument
 from jaxgate.observe.arguments.feeder import inputs_fingerprint
-from jaxgate.observe.arguments.signature import argument_keys, argument_names, explain, leaves_with_paths, to_host
+from jaxgate.observe.arguments.signature import (
+    argument_keys,
+    argument_names,
+    explain,
+    leaves_with_paths,
+    replicated_bytes,
+    to_host,
+)
 from jaxgate.observe.trace.lowering import lower
 
 X = jnp.ones((2, 3))
@@ -196,3 +204,16 @@ def test_values_on_the_host():
     """Arrays become NumPy's; a typed key gives its words."""
     assert to_host(jnp.ones(2, "bfloat16")).dtype.name == "bfloat16"
     assert to_host(jax.random.key(7)).tolist() == [0, 7]
+
+
+def test_what_devices_hold_because_others_hold_it_too_is_counted():
+    """Beyond an even share of each argument that the program uses; nothing on one device."""
+    given = SimpleNamespace(args_info=[jax.ShapeDtypeStruct((8, 4), "float32")] * 3)
+
+    def spread(*shape, devices):
+        return SimpleNamespace(num_devices=devices, shard_shape=lambda _: shape)
+
+    shardings = [spread(8, 4, devices=4), spread(2, 4, devices=4), None]
+    assert replicated_bytes(given, shardings) == 8 * 4 * 4 - 8 * 4
+    assert replicated_bytes(given, [spread(4, 4, devices=4), None, None]) == 4 * 4 * 4 - 8 * 4
+    assert replicated_bytes(given, [spread(8, 4, devices=1)] * 3) == 0

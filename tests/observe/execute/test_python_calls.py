@@ -110,6 +110,7 @@ def test_reads_of_shared_memory_are_counted():
     assert now.facts.python_calls == 6  # sum, item and those of NumPy, not what counts them
 
 
+@pytest.mark.jax_text
 def test_a_function_of_jax_has_its_own_name():
     """Not that of the wrapper that many of them share."""
 
@@ -119,6 +120,7 @@ def test_a_function_of_jax_has_its_own_name():
     assert seen(body, X, eager=True).called["jax._src.api.jit"] == 1
 
 
+@pytest.mark.jax_text
 def test_waits_for_arrays_are_counted():
     """Methods of arrays and JAX's own function; what JAX waits for inside of it counts once."""
 

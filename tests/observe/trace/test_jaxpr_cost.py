@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.ad_checkpoint import checkpoint_name
 from jax.experimental import pallas
 from jax.sharding import AbstractMesh, AxisType, Mesh
 from jax.sharding import PartitionSpec as P
@@ -400,3 +401,61 @@ def test_callbacks_that_only_raise_are_told_from_others():
     assert [found.only_raises(count) for count in (0, many, many + 1)] == [False, True, False]
     assert not matmuls(noisy, jnp.ones(3)).only_raises(many + 1)
     assert not matmuls(jnp.sin, jnp.ones(3)).only_raises(0)
+
+
+@pytest.mark.jax_text
+@pytest.mark.parametrize("key", [jax.random.key(0), jax.random.PRNGKey(0), jax.random.key(0, impl="rbg")], ids=str)
+def test_random_bits_are_counted(key):
+    """Of each draw, turns of a scan and batches too, with the line that draws; splitting a key draws none."""
+
+    def draws(key):
+        first, *rest = jax.random.split(key, 4)
+        x = jax.random.normal(first, (3, 5))
+        turns = lax.scan(lambda x, key: (x + jax.random.normal(key, (3, 5)), None), x, jnp.stack(rest))[0]
+        return turns.sum() + jax.vmap(lambda key: jax.random.bits(key, (7,), "uint8"))(jnp.stack(rest)).sum()
+
+    found = matmuls(draws, key)
+    assert found.random_bits == (1 + 3) * 3 * 5 * 32 + 3 * 7 * 8
+    line = draws.__code__.co_firstlineno
+    file = Path(__file__).name
+    assert [text.replace(f"tests/observe/trace/{file}", "here") for text in found.drawn] == [
+        f"4 × uint32[3,5] at here:{line + 2}, here:{line + 3}",
+        f"1 × uint8[3,7] at here:{line + 4}",
+    ]
+
+
+KEEPS = jax.checkpoint_policies
+
+
+@pytest.mark.jax_text
+@pytest.mark.parametrize(
+    ("policy", "names"),
+    [
+        (KEEPS.save_only_these_names("mlp", "attention"), ("attention",)),
+        (KEEPS.save_any_names_but_these("Mlp"), ("Mlp",)),
+        (KEEPS.save_from_both_policies(KEEPS.save_only_these_names("norm"), KEEPS.dots_saveable), ("norm",)),
+        (
+            KEEPS.save_and_offload_only_these_names(
+                names_which_can_be_saved=["mlp"],
+                names_which_can_be_offloaded=["wide"],
+                offload_src="device",
+                offload_dst="pinned_host",
+            ),
+            ("wide",),
+        ),
+        (KEEPS.save_only_these_names("mlp"), ()),
+        (KEEPS.dots_saveable, ()),
+        (None, ()),
+    ],
+    ids=["only", "all but", "both", "offloaded", "all there", "no names", "none"],
+)
+def test_names_of_a_policy_that_no_array_has_are_found(policy, names):
+    """Forwards and on the way back."""
+
+    def block(x, w):
+        return jnp.sin(checkpoint_name(jnp.tanh(x @ w), "mlp"))
+
+    def loss(x, w):
+        return jnp.sum(jax.checkpoint(block, policy=policy)(x, w))
+
+    assert matmuls(loss, X, W).unmatched == matmuls(jax.grad(loss), X, W).unmatched == names
