@@ -480,6 +480,19 @@ def test_a_loop_that_takes_the_place_of_arrays_of_all_steps_is_a_guess():
         assert not any("follow each other" in one for one in causes("xla_bytes", known, operations=now, culprits=lines))
 
 
+def test_products_cut_into_the_turns_of_a_loop_are_one_by_one():
+    """The same FLOPs, in more products of which no more stand in the program."""
+    whole = baseline(matmuls={DOT: 1}, operations={"stablehlo.dot_general 8x64xf32": 1})
+    now = {
+        "operations": {"stablehlo.dot_general 64xf32": 1, "stablehlo.while 8x64xf32": 1, ADD: 9},
+        "facts": {"kernels": 90},
+    }
+    cut = {"matmuls": {"float32[64] x float32[64,64]": 8}}
+    text = "steps that were done all at once follow each other in a loop: stablehlo.while 0 → 1"
+    assert causes("kernels", whole, **now, **cut)[0] == text
+    assert text not in causes("kernels", whole, **now, matmuls={DOT: 1})
+
+
 def test_the_steps_of_a_loop_done_at_once_are_a_guess():
     """A loop is gone and its program no larger, but memory is: arrays of all steps are named before the buffers."""
     known, all_steps = baseline(operations=LOOP), "stablehlo.add 32x8x64xf32"
@@ -538,6 +551,7 @@ def test_an_array_of_each_step_that_is_read_again_is_kept_however_small():
     now = {**LOOP, store: 1, "stablehlo.dynamic_slice 1x64xf32": 1}
     named = f"a loop keeps an array of each of its steps: {store} 0 → 1"
     assert causes("temp_bytes", baseline(operations=LOOP), operations=now)[0] == named
+    assert named not in causes("temp_bytes", baseline(operations={ADD: 3}), operations=now)  # the loop itself is new
 
 
 REMAT = {**LOOP, "stablehlo.optimization_barrier 8x64xf32": 1, STORE: 2}

@@ -17,7 +17,7 @@ from jaxgate.judge.causes.growth import (
     total_elements,
 )
 from jaxgate.model.baseline import Baseline
-from jaxgate.model.measurement import Measurement, changed_programs
+from jaxgate.model.measurement import LOOP, Measurement, changed_programs
 from jaxgate.model.verdict import Cause
 
 _STORE, _READ = "stablehlo.dynamic_update_slice", "stablehlo.dynamic_slice"
@@ -162,7 +162,8 @@ def stores_each_step(now: Measurement, baseline: Baseline | None) -> Iterator[Ca
     given = max((elements(leaf.aval) for leaf in (*now.signature, *baseline.results)), default=0)
     stored = [label for label in new if label.startswith(f"{_STORE} ") and label not in baseline.operations]
     label = max(stored, key=lambda label: (elements(label), label), default="")
-    later = f"{_READ} 1{label[label.find('x') :]}" in new  # a row of it
+    loops, before = (count_of(side.operations, LOOP) for side in (now, baseline))
+    later = loops <= before and f"{_READ} 1{label[label.find('x') :]}" in new  # a row of it, by a loop that was there
     if label and (later or elements(label) > given) and all(elements(label) >= elements(other) for other in new):
         named = counted(label, now.operations, baseline.operations, now.culprits.lines)
         yield Cause(text=f"a loop keeps an array of each of its steps: {named}", explains=RUN, root=True)

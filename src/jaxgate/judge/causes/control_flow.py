@@ -102,16 +102,25 @@ def done_at_once(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]
 
 
 def one_by_one(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """More loops in a program as short, of smaller arrays: steps that were done all at once follow each other."""
+    """More loops in a program as short, of smaller arrays: steps that were done all at once follow each other.
+
+    As many FLOPs in more products, of which no more stand in the program, leave no doubt.
+    """
     if baseline is None:
         return
     loops, before = (count_of(side.operations, LOOP) for side in (now, baseline))
     copies = sum(now.operations.values()) > _REPEATED * sum(baseline.operations.values())  # written out, loops and all
-    if loops > before and not copies and total_elements(now.operations) < total_elements(baseline.operations):
+    fewer = total_elements(now.operations) < total_elements(baseline.operations) and not copies
+    cut = (
+        now.facts.matmul_flops == baseline.facts.matmul_flops
+        and sum(now.matmuls.values()) > sum(baseline.matmuls.values())
+        and count_of(now.operations, _PRODUCT) <= count_of(baseline.operations, _PRODUCT)
+    )
+    if loops > before and (cut or fewer):
         places = [name for name in more_of(now.operations, baseline.operations) if _kind(name) == LOOP]
         where = next((at(name, now.culprits.lines) for name in places if now.culprits.lines.get(name)), "")
         text = f"steps that were done all at once follow each other in a loop: {LOOP} {before} → {loops}{where}"
-        yield Cause(text=text, explains=WORK | PHASES | BUFFERS, sure=False)
+        yield Cause(text=text, explains=WORK | PHASES | BUFFERS, sure=cut, root=cut)
 
 
 def takes_more_turns(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
