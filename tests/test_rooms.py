@@ -55,6 +55,7 @@ BY_NAME = {
     "run": "cli",
     "mode": "plugin",
     "kept": "keep",
+    "check": "engine",
     "ending": "engine",
     "writing": "cli",
 }
@@ -323,7 +324,7 @@ JOINTS = {
         "model/verdict",
     },
     "page": {"ext/diff/page", "ext/diff/run", "ext/history/command", "ext/history/page", "ext/targets/runs"},
-    "parts": {"cli/main", "engine/run/result_files", "plugin/gating_run"},
+    "parts": {"cli/main", "engine/run/ending", "engine/run/result_files", "plugin/gating_run"},
     "profile": {
         "engine/instruments",
         "engine/run/session",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.ad_checkpoint import checkpoint_name
 
 from jaxgate.model.computation import Computation
@@ -33,5 +34,8 @@ def loss_of(weights, x, key):
 
 def build():
     """Make the gradient and its arguments."""
-    weights = {name: jnp.full((LAYERS, WIDTH, WIDTH), 0.01, jnp.float32) for name in ("up", "down", "out")}
-    return Computation(subject=jax.jit(jax.grad(loss_of)), args=(weights, jnp.ones((BATCH, WIDTH)), jax.random.key(0)))
+    random = np.random.default_rng(0)
+    shape = (LAYERS, WIDTH, WIDTH)
+    weights = {name: random.normal(0, 0.1, shape).astype(np.float32) for name in ("up", "down", "out")}
+    x = random.normal(size=(BATCH, WIDTH)).astype(np.float32)
+    return Computation(subject=jax.jit(jax.grad(loss_of)), args=(weights, x, jax.random.key(0)))
