@@ -270,9 +270,7 @@ class Difference:
             return "environment"
         if not (self.calls and self.native_code):
             return "code outside the subject's source"
-        if any(
-            _same_count(*(getattr(one.facts, name) for one in (self.now, self.baseline))) is False for name in _OF_CALLS
-        ):
+        if any(_same(*(getattr(one.facts, name) for one in (self.now, self.baseline))) is False for name in _OF_CALLS):
             return OUTSIDE
         known = not self.now.eager or bool(self.now.launched_programs and self.baseline.launched_programs)
         return "nothing changed" if known else ONLY_SOURCE
@@ -340,9 +338,5 @@ def _has_release(environment: tuple[str, ...]) -> bool:
     return any(line.split(" ", 1)[0] in RELEASES for line in environment)
 
 
-def _same_count(now: int | None, before: int | None) -> bool | None:
-    return None if now is None or before is None else now == before
-
-
-def _same(now: str | None, before: str | None) -> bool | None:
+def _same(now: str | int | None, before: str | int | None) -> bool | None:
     return None if now is None or before is None else now == before

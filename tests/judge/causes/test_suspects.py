@@ -449,6 +449,10 @@ def test_a_routine_that_moved_into_a_loop_is_named():
         == "a loop does in each turn what was done before it: lapack_spotrf_ffi 1 → 20"
     )
     assert causes("kernels", known, **now, operations={ADD: 90})[0] != causes("kernels", known, **now)[0]
+    longer = replace(
+        known, kernels={"lapack_spotrf_ffi": 2, "fused add": 1}
+    )  # it was in a loop before, or is one of two
+    assert not any(one.startswith("a loop does") for one in causes("kernels", longer, **now))
 
 
 def test_products_that_give_more_of_the_same_operands_are_named():

@@ -52,8 +52,7 @@ def wrong_with(session: GateSession) -> list[str]:
         try:
             session.instruments.record(side, Selection(tests, "", ""), Path(name))
         except (UsageError, OSError) as error:
-            why = f"a second process was to make the programs of this run, and failed: {error}"
-            problems.append(why)
+            problems.append(f"a second process was to make the programs of this run, and failed: {error}")
             return []
         pairs = {case: pair for case, verdict in asked.items() if (pair := _both(session, verdict, Path(name)))}
         found = [text for case, pair in pairs.items() if (text := _difference(session, asked[case], pair, Path(name)))]

@@ -170,11 +170,8 @@ def recomputes_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cau
     before, after = (count_of(side.operations, _BARRIER) for side in (baseline, now))
     stored, kept = (count_of(side.operations, _STORE) for side in (baseline, now))
     again = grown(now.matmuls, baseline.matmuls, now.culprits.lines)
-    if (
-        again
-        and now.matmuls.keys() == baseline.matmuls.keys()
-        and (after > before or (after == before and after and kept < stored))
-    ):
+    less_is_kept = after > before or (0 < after == before and kept < stored)
+    if again and less_is_kept and now.matmuls.keys() == baseline.matmuls.keys():
         seen = f" (optimization_barrier {before} → {after})" if after > before else ""
         text = f"more is recomputed, so less is kept: remat is new or keeps less{seen}; {again}"
         yield Cause(text=text, explains=WORK | PHASES | {"matmul_flops"}, root=True)

@@ -307,11 +307,11 @@ def _repeats(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """Routines that stand in the program as often as before, and that the device starts in each turn of a loop."""
     if baseline is None or sum(now.operations.values()) > 2 * sum(baseline.operations.values()):
         return
-    more = {name: now.kernels[name] for name in now.kernels.keys() & (baseline.kernels or {}).keys()}
-    often = {name: n for name, n in more.items() if n >= _TURNS and n >= _TURNS * baseline.kernels[name]}
-    named = [name for name in sorted(often, key=lambda name: -often[name]) if not name.startswith(_COMMON)]
-    if named:
-        text = "; ".join(f"{name} {baseline.kernels[name]} → {now.kernels[name]}" for name in named[:MAX_NAMED])
+    once = {name for name, count in (baseline.kernels or {}).items() if count == 1 and not name.startswith(_COMMON)}
+    often = [name for name in once if now.kernels.get(name, 0) >= _TURNS]
+    if often:
+        named = sorted(often, key=lambda name: (-now.kernels[name], name))[:MAX_NAMED]
+        text = "; ".join(f"{name} 1 → {now.kernels[name]}" for name in named)
         yield Cause(text=f"a loop does in each turn what was done before it: {text}", explains=WORK, root=True)
 
 
