@@ -37,7 +37,7 @@ def test_step(gate):
 
 
 def test_names_of_a_policy_that_no_array_has_are_told(project):
-    """Here one of two; with both there is nothing to tell, which other runs show."""
+    """One of two; without that one there is nothing to tell."""
     result = project.write("test_model.py", KEPT.replace("NAME", "'mlp'")).run("--perf-update", "--benchmark-disable")
     assert result.code == 0
     result.shows("UNMATCHED NAMES: model/step 1 in its policies of jax.checkpoint: no array has them, so none is kept")

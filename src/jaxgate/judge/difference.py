@@ -31,7 +31,7 @@ _TRACED = frozenset(
     }
 )  # fmt: skip
 """Settings that act while JAX traces: where the program is the same they had no part in it, and have none later."""
-_OF_CALLS = ("launches", "host_transfers", "host_reads", "host_waits", "kept_arrays")
+_OF_CALLS = ("launches", "host_transfers", "host_reads", "host_waits", "kept_arrays", "cyclic_objects", "cyclic_arrays")
 """Facts of calls of plain Python that differ only where it, or what it is given, does."""
 _COMPILES_NOTHING = frozenset({"flax", "jax", "numpy", "optax", "python", CORES})
 """What of an environment shows in the programs that a compiler is given, or in calls around them, and not in its code."""

@@ -124,8 +124,9 @@ ARRIVAL_FACTS = ("sent_bytes", "sent_arguments", "moved_arrays")
 """Sums over the arguments of a program, which gate as ``Facts`` do."""
 FACT_NAMES = frozenset(field.name for field in fields(Facts)) | frozenset(ARRIVAL_FACTS)
 WIDER_PRODUCTS = "wider_products"
-MORE_VARIANTS = "program_variants"
 """How many matrix products are of wider numbers than the baseline's: a comparison, no fact of one side."""
+MORE_VARIANTS = "program_variants"
+"""How many programs the launches of functions need that needed fewer in the baseline, launched as often: likewise."""
 LATER_PROGRAMS = "later_programs"
 """How many programs a later step starts for the first time that the baseline's did not: likewise."""
 

@@ -230,6 +230,13 @@ FAULTS = (
         culprit=r"^less is recomputed, so more is kept: remat is lost or keeps more",
     ),
     structure(
+        "the samples are classified one by one",
+        "inference",
+        ("scores = scores_of(params, x)", "scores = jax.lax.map(lambda one: scores_of(params, one), x)"),
+        moves={"kernels", "stablehlo_ops", "temp_bytes", "trace_calls", "xla_bytes"},
+        culprit=r"^steps that were done all at once follow each other in a loop: stablehlo.while 0 → 1",
+    ),
+    structure(
         "each block draws a mask of its own",
         "dropout",
         ("x + jnp.where(mask, ", "x + jnp.where(mask_of(mask), "),

@@ -427,6 +427,16 @@ def test_random_bits_are_counted(key):
 KEEPS = jax.checkpoint_policies
 
 
+def _own_policy():
+    """A policy of the project's own, whose strings are names of primitives, and which knows itself."""
+    kept = {"dot_general"}
+
+    def policy(primitive, *_, **__):
+        return primitive.name in kept and policy is not None
+
+    return policy
+
+
 @pytest.mark.jax_text
 @pytest.mark.parametrize(
     ("policy", "names"),
@@ -445,9 +455,10 @@ KEEPS = jax.checkpoint_policies
         ),
         (KEEPS.save_only_these_names("mlp"), ()),
         (KEEPS.dots_saveable, ()),
+        (_own_policy(), ()),
         (None, ()),
     ],
-    ids=["only", "all but", "both", "offloaded", "all there", "no names", "none"],
+    ids=["only", "all but", "both", "offloaded", "all there", "no names", "own", "none"],
 )
 def test_names_of_a_policy_that_no_array_has_are_found(policy, names):
     """Forwards and on the way back."""

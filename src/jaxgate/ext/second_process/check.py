@@ -56,14 +56,18 @@ def wrong_with(session: GateSession) -> list[str]:
             return []
         pairs = {case: pair for case, verdict in asked.items() if (pair := _both(session, verdict, Path(name)))}
         found = [text for case, pair in pairs.items() if (text := _difference(session, asked[case], pair, Path(name)))]
-    drawn = [case for case, pair in pairs.items() if asked[case].recorded and _drawn(*pair)]
+    # What their values decide could never be held against a baseline.
+    others = [case for case, (ours, theirs) in pairs.items() if ours.fingerprints.inputs != theirs.fingerprints.inputs]
+    drawn = [case for case in others if asked[case].recorded]
     if drawn:
         have = plural(len(drawn), "case has", "cases have")
         problems.append(
             f"{have} other inputs in each process: draw them with a fixed seed: {shortlist(drawn, MAX_NAMED)}"
         )
+    if not found:
+        return []
     have = plural(len(found), "case has", "cases have")
-    return [f"{have} another program in each process, {_SO}: {shortlist(found, MAX_NAMED)}"] if found else []
+    return [f"{have} another program in each process, {_SO}: {shortlist(found, MAX_NAMED)}"]
 
 
 def _asked(session: GateSession) -> Mapping[str, Verdict]:
@@ -89,11 +93,6 @@ def _both(session: GateSession, verdict: Verdict, folder: Path) -> tuple[Baselin
     except CorruptBaselineError:
         return None
     return None if ours is None or theirs is None else (ours.baseline, theirs.baseline)
-
-
-def _drawn(ours: Baseline, theirs: Baseline) -> bool:
-    """Whether the arguments have other values there: what they decide could never be held against a baseline."""
-    return ours.fingerprints.inputs != theirs.fingerprints.inputs
 
 
 def _difference(session: GateSession, verdict: Verdict, pair: tuple[Baseline, Baseline], folder: Path) -> str:

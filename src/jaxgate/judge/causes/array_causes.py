@@ -16,6 +16,7 @@ from jaxgate.judge.causes.growth import (
     more_of,
     total_elements,
 )
+from jaxgate.judge.policy import BY_NAME
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.measurement import LOOP, Measurement, changed_programs
 from jaxgate.model.verdict import Cause
@@ -23,6 +24,8 @@ from jaxgate.model.verdict import Cause
 _STORE, _READ = "stablehlo.dynamic_update_slice", "stablehlo.dynamic_slice"
 _BROADCAST, _RESHAPE, _GATHER = "stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.gather"
 _PRODUCTS = ("stablehlo.convolution", "stablehlo.dot_general")
+_TURNS = 8
+"""Copies from which on they are those of a loop."""
 _FILLING = ("stablehlo.pad", "stablehlo.concatenate")
 _OF_LARGER = RUN | {"matmul_flops"}
 _OF_PROGRAMS = _OF_LARGER | {
@@ -84,6 +87,19 @@ def copied_more(now: Measurement, baseline: Baseline | None) -> str:
         {label: n for label, n in side.kernels.items() if label.startswith("copy ")} for side in (now, baseline)
     )
     return grown(ours, theirs, now.culprits.lines) if total_elements(ours) > total_elements(theirs) else ""
+
+
+def copies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Arrays that are copied in the turns of a loop; a single copy follows from something else."""
+    text = copied_more(now, baseline)
+    if baseline is not None and text:
+        more = more_of(now.kernels, baseline.kernels)
+        in_turns = any(
+            count >= _TURNS and label.startswith("copy ") and elements(label) > 1 for label, count in more.items()
+        )
+        worse = BY_NAME["copied_bytes"].is_worse(now.facts.copied_bytes or 0, baseline.facts.copied_bytes or 0)
+        follows = BUFFERS | {"kernels", "run_ns"} if in_turns and worse else frozenset()
+        yield Cause(text=f"arrays are copied: {text}", explains=follows | {"copied_bytes"})
 
 
 def _type(label: str) -> str:

@@ -45,6 +45,10 @@ _BETWEEN = _GLUE | {LOOP}
 """What a body that stands there more than once has more or less of, however often that is."""
 _MOSTLY = 0.75
 """Share of the operations of a kind that are new, from which on their lines are those of what was written out."""
+_TURNS = 8
+"""Starts of a routine from which on they are those of a loop."""
+_COMMON = ("copy", "dot", "fused", "convert", "broadcast")
+"""Kernels that say nothing of what they are part of; products have a count of their own."""
 _REPEATED = 1.5
 """Times as many operations of a kind, from which on a body stands there more than once."""
 
@@ -121,6 +125,18 @@ def one_by_one(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         where = next((at(name, now.culprits.lines) for name in places if now.culprits.lines.get(name)), "")
         text = f"steps that were done all at once follow each other in a loop: {LOOP} {before} → {loops}{where}"
         yield Cause(text=text, explains=WORK | PHASES | BUFFERS, sure=cut, root=cut)
+
+
+def repeats_routines(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Routines that the device started once, and starts in each turn of a loop now; not where the program is written out."""
+    if baseline is None or sum(now.operations.values()) > 2 * sum(baseline.operations.values()):
+        return
+    once = {name for name, count in (baseline.kernels or {}).items() if count == 1 and not name.startswith(_COMMON)}
+    often = [name for name in once if now.kernels.get(name, 0) >= _TURNS]
+    if often:
+        named = sorted(often, key=lambda name: (-now.kernels[name], name))[:MAX_NAMED]
+        text = "; ".join(f"{name} 1 → {now.kernels[name]}" for name in named)
+        yield Cause(text=f"a loop does in each turn what was done before it: {text}", explains=WORK, root=True)
 
 
 def takes_more_turns(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:

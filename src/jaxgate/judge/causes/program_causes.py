@@ -177,6 +177,14 @@ def recomputes_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cau
         yield Cause(text=text, explains=WORK | PHASES | {"matmul_flops"}, root=True)
 
 
+def keeps_no_name(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Names of a policy of ``jax.checkpoint`` that no array has."""
+    if baseline is not None and (now.facts.unmatched_names or 0) > (baseline.facts.unmatched_names or 0):
+        names = ", ".join(map(repr, now.culprits.unmatched[:MAX_NAMED]))
+        text = f"no array has the name that a policy of jax.checkpoint says: {names}"
+        yield Cause(text=text, explains=WORK | {"unmatched_names", "matmul_flops"}, root=True)
+
+
 def held_back_no_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """The same products and fewer barriers: nothing keeps a recomputation from being merged, or done at once."""
     if baseline is None or now.facts.matmul_flops != baseline.facts.matmul_flops:

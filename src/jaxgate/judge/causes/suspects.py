@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from jaxgate.judge.causes.array_causes import copied_more, repeats_arrays, stores_each_step, takes_larger_arrays
+from jaxgate.judge.causes.array_causes import copied_more, copies, repeats_arrays, stores_each_step, takes_larger_arrays
 from jaxgate.judge.causes.call_causes import (
     AROUND,
     arrives,
@@ -22,6 +22,7 @@ from jaxgate.judge.causes.call_causes import (
 from jaxgate.judge.causes.control_flow import (
     done_at_once,
     one_by_one,
+    repeats_routines,
     runs_all_branches,
     takes_more_turns,
     unrolled,
@@ -34,21 +35,19 @@ from jaxgate.judge.causes.growth import (
     PHASES,
     RUN,
     WORK,
-    elements,
     grown,
     heaviest,
-    more_of,
     total_elements,
 )
 from jaxgate.judge.causes.program_causes import (
     exchanges_routines,
     held_back_no_more,
     keeps_more,
+    keeps_no_name,
     multiplies_wider,
     recomputes_more,
 )
 from jaxgate.judge.difference import Difference
-from jaxgate.judge.policy import BY_NAME
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.machine import COMPILE_OPTIONS
 from jaxgate.model.measurement import MAX_FUNCTIONS, MAX_NAMED, Leaf, Measurement
@@ -56,10 +55,6 @@ from jaxgate.model.numbers import WIDER_PRODUCTS
 from jaxgate.model.verdict import Cause
 from jaxgate.model.words import shortlist
 
-_TURNS = 8
-"""Copies from which on they are those of a loop."""
-_COMMON = ("copy", "dot", "fused", "convert", "broadcast")
-"""Kernels that say nothing of what they are part of; products have a count of their own."""
 _CALLS = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
 
 Finder = Callable[[Measurement, Baseline | None], Iterator[Cause]]
@@ -229,14 +224,6 @@ def _draws_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         yield Cause(text=text, explains=WORK)
 
 
-def _keeps_no_name(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Names of a policy of ``jax.checkpoint`` that no array has."""
-    if _more(now, baseline, "unmatched_names") > 0:
-        names = ", ".join(map(repr, now.culprits.unmatched[:MAX_NAMED]))
-        text = f"no array has the name that a policy of jax.checkpoint says: {names}"
-        yield Cause(text=text, explains=WORK | {"unmatched_names", "matmul_flops"}, root=True)
-
-
 def _returns_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     if baseline is None:
         return
@@ -290,31 +277,6 @@ def _same_program(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
         yield Cause(text=text, explains=COMPILED | PHASES | {"run_ns"})
 
 
-def _copies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Arrays that are copied in the turns of a loop; a single copy follows from something else."""
-    text = copied_more(now, baseline)
-    if baseline is not None and text:
-        more = more_of(now.kernels, baseline.kernels)
-        in_turns = any(
-            count >= _TURNS and label.startswith("copy ") and elements(label) > 1 for label, count in more.items()
-        )
-        worse = BY_NAME["copied_bytes"].is_worse(now.facts.copied_bytes or 0, baseline.facts.copied_bytes or 0)
-        follows = BUFFERS | {"kernels", "run_ns"} if in_turns and worse else frozenset()
-        yield Cause(text=f"arrays are copied: {text}", explains=follows | {"copied_bytes"})
-
-
-def _repeats(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Routines that stand in the program as often as before, and that the device starts in each turn of a loop."""
-    if baseline is None or sum(now.operations.values()) > 2 * sum(baseline.operations.values()):
-        return
-    once = {name for name, count in (baseline.kernels or {}).items() if count == 1 and not name.startswith(_COMMON)}
-    often = [name for name in once if now.kernels.get(name, 0) >= _TURNS]
-    if often:
-        named = sorted(often, key=lambda name: (-now.kernels[name], name))[:MAX_NAMED]
-        text = "; ".join(f"{name} 1 → {now.kernels[name]}" for name in named)
-        yield Cause(text=f"a loop does in each turn what was done before it: {text}", explains=WORK, root=True)
-
-
 def _holds(now: Measurement, _: Baseline | None) -> Iterator[Cause]:
     if now.culprits.allocations:
         text = f"largest buffer: {now.culprits.allocations[0]}"
@@ -365,7 +327,7 @@ _FINDERS: tuple[Finder, ...] = (
     one_by_one,
     _multiplies,
     _draws_more,
-    _keeps_no_name,
+    keeps_no_name,
     _widens,
     multiplies_wider,
     _returns_more,
@@ -375,8 +337,8 @@ _FINDERS: tuple[Finder, ...] = (
     makes_cycles,
     waits_between,
     _same_program,
-    _copies,
-    _repeats,
+    copies,
+    repeats_routines,
     _takes_most,
     _operates,
     _holds,

@@ -181,6 +181,8 @@ class PythonEvents:
 
     def _on_trace(self, frame: FrameType, _event: str, _: Any) -> Any:
         """Look at the lines of each function that is called."""
+        if self._paused:
+            return None
         last = -1
 
         def on_line(frame: FrameType, event: str, _: Any) -> Any:

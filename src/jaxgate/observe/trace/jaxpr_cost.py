@@ -296,7 +296,9 @@ def _unmatched(equations: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _names_of(policy: Any) -> Iterator[str]:
-    """The strings in the sets and sequences that a policy holds, and in those of the policies that it asks."""
+    """The strings that a policy of JAX's own holds, and those of the ones that it asks; what another's strings mean nobody knows."""
+    if not str(getattr(policy, "__module__", "")).startswith("jax."):
+        return
     held = inspect.getclosurevars(policy).nonlocals if inspect.isfunction(policy) else getattr(policy, "__dict__", {})
     for value in held.values():
         if isinstance(value, (set, frozenset, tuple, list)):
