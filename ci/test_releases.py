@@ -1,6 +1,6 @@
 """Two programs that JAX releases are known to treat differently: what an upgrade study looks like.
 
-    pytest ci/test_releases.py --perf-against-env jax==0.10.2
+    pytest ci/test_releases.py --perf-against jax==0.10.2
 
 They have no baselines: on its own, this file checks that they run.
 """

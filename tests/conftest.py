@@ -56,9 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for name in [name for name in os.environ if name.startswith("PYTEST_XDIST_")]:
         del os.environ[name]
-    os.environ.setdefault("JAXGATE_OPINION", "0")  # a process more for each run; who tests it asks for it
+    os.environ.setdefault("JAXGATE_OPINION", "0")  # processes more for each run; who tests them asks for them
     os.environ["JAXGATE_HISTORY"] = "none"  # likewise
-    os.environ.setdefault("JAXGATE_SECOND_PROCESS", "0")  # likewise
     os.environ["XDG_CACHE_HOME"] = str(_cache_with_charts())
     os.environ["JAXGATE_MACHINE_HELD"] = "tests"  # several files at a time; they judge no times of this machine
     from support.fakes import import_everything  # not earlier: ``pytest --help`` loads this file too

@@ -13,9 +13,6 @@ Size = Literal["small", "full"]
 """``small`` fits two cores of a laptop, ``full`` fills an accelerator."""
 ProfileWhen = Literal["failing", "always", "never"]
 
-LAUNCHES = 5
-"""Of each environment: chance alone separates them once in 252."""
-
 
 class Update(StrEnum):
     """What a run records. The empty word, which is false, records nothing."""
@@ -26,6 +23,7 @@ class Update(StrEnum):
     REFRESH = "refresh"
     TRIM = "trim"
     REVIEW = "review"
+    TIMES = "times"
 
     def records(self, *, exists: bool) -> bool:
         """Whether a case is recorded instead of being judged.
@@ -39,22 +37,23 @@ class Update(StrEnum):
 
 
 class RunKind(StrEnum):
-    """What a run is for; each has its option ``--perf-…``, and no two go together."""
+    """What a run is for; no two go together."""
 
     JUDGE = "judge"
     UPDATE = "update"
     REVIEW = "update=review"
     TRIM = "update=trim"
     AGAINST = "against"
-    AGAINST_ENV = "against-env"
+    AGAINST_ENV = "against an environment"
     PLAN = "plan"
-    RECORD_TIMES = "record-times"
+    RECORD_TIMES = "update=times"
     UPGRADE = "upgrade"
 
     @property
     def flag(self) -> str:
         """What asks for it on the command line; nothing does for a run that judges."""
-        return "" if self is RunKind.JUDGE else f"--perf-{self}"
+        named = {RunKind.JUDGE: "", RunKind.AGAINST_ENV: "--perf-against", RunKind.UPGRADE: "jaxgate upgrade"}
+        return named.get(self, f"--perf-{self}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +72,6 @@ class ArtifactSettings:
 
     when: ProfileWhen  # which cases are profiled
     folder: Path  # where bundles go
-    captures: int  # cases that are profiled at most; others leave a bundle without profiles
     run: str = ""  # names a run of several processes, which share the folder; empty for one process
 
 
@@ -89,8 +87,7 @@ class Settings:
     # files whose name another file that gates has, too: what is new in them has its folder in its name
     namesakes: frozenset[str]
     strict: bool  # a missing, stale or orphaned baseline fails the run
-    second_process: int  # cases that a second process is asked about; 0 asks about none
-    opinion_s: float  # seconds that a second opinion on a result may take; 0 asks for none
+    opinion_s: float  # seconds that a second opinion on a result may take; 0 asks for none, and no second process
     budget_s: float | None  # seconds that all duels of the run may take; `None` for no limit
     drift_budget: float | None  # share that a case may have lost since its first run in the history; `None` for any
     max_undecided: float  # share of UNDECIDED cases above which the run is not green
@@ -100,10 +97,6 @@ class Settings:
     against_env: tuple[str, ...]  # the other environment to compare with, item by item; empty for stored baselines
     # the environment that may take the place of this one, item by item; empty where none was named
     upgrade: tuple[str, ...]
-    launches: int  # processes of each environment
-    quiet: tuple[str, ...]  # hardware, as verdicts name it, that is quiet and exclusive: times stored there count
-    record_times: int  # fresh processes whose times are stored, instead of judging; 0 judges
-    busy_ok: bool  # store times though the machine is busy, and note it
     as_measured: bool  # record what breaks a claim too: this process is the other side of a comparison
     other_side: bool  # what this process records is for another one, which reads it and throws it away
     typed: tuple[str, ...]  # options that a command which records the same cases must repeat
@@ -143,7 +136,7 @@ class Settings:
         """The options that chose something else to compare with than the stored baselines; empty for these."""
         if self.against:
             return f"--perf-against {self.against[:10]}"
-        return " ".join(f"--perf-against-env {shlex.quote(item)}" for item in self.against_env)
+        return " ".join(f"--perf-against {shlex.quote(item)}" for item in self.against_env)
 
 
 AS_MEASURED = "JAXGATE_AS_MEASURED"
@@ -168,6 +161,9 @@ TARGET = "JAXGATE_TARGET"
 
 STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 """Set by GitHub's runner: the file of the job's summary, to which every run adds its page."""
+
+UPGRADE_TO = "JAXGATE_UPGRADE_TO"
+"""Set by ``jaxgate upgrade``: the other environment, item by item, quoted as for a shell."""
 
 NOTES_INTO = "JAXGATE_NOTES_INTO"
 """Set for a process that records one side of ``jaxgate upgrade``: the file to which it adds what becomes of each test."""

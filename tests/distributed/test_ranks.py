@@ -17,7 +17,7 @@ from jaxgate.judge.difference import Difference
 from jaxgate.judge.verdict import judge
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.model.decision import Status
-from jaxgate.plugin.options.settings import read_ranks
+from jaxgate.plugin.options.table import DISTRIBUTED
 from jaxgate.settings import ArtifactSettings
 
 
@@ -26,40 +26,36 @@ def config(**options):
     return SimpleNamespace(getoption=lambda name, default=None: options.get(name, default), option=SimpleNamespace())
 
 
-HERE = "expected HOST:PORT,COUNT,RANK (10.0.0.1:1234,2,0 on the first of two processes) or auto, found "
+HERE = "expected HOST:PORT,COUNT,RANK (10.0.0.1:1234,2,0 on the first of two processes) or auto, then ,SECONDS if wanted, found "
 
 
 @pytest.mark.parametrize(
-    ("where", "timeout", "said"),
+    "where",
     [
-        *(
-            (where, None, HERE + repr(where))
-            for where in ("here", "h:1,2,2", "h:1,1,0", "h,2,0", "h:70000,2,0", "h:1,two,0")
-        ),
-        *((None, text, f"expected a number of seconds above 0, found '{text}'") for text in ("soon", "0", "inf")),
+        *("here", "h:1,2,2", "h:1,1,0", "h,2,0", "h:70000,2,0", "h:1,two,0", "h:1,2,0,9,9", "auto,2,0"),
+        *(f"h:1,2,0,{limit}" for limit in ("soon", "0", "inf")),
     ],
 )
-def test_what_makes_no_sense_is_refused(where, timeout, said):
+def test_what_makes_no_sense_is_refused(where):
     """One error for each, before anything is joined."""
-    options = {"--perf-distributed": where or "127.0.0.1:1234,2,0"}
-    environ = {"JAXGATE_RANK_TIMEOUT": timeout} if timeout else {}
-    with pytest.raises(pytest.UsageError, match=re.escape(said)):
-        read_ranks(config(**options), environ)
+    with pytest.raises(pytest.UsageError, match=re.escape(HERE + repr(where))):
+        DISTRIBUTED.read(config(**{"--perf-distributed": where}), {})
 
 
 def test_variables_serve_a_launcher_that_sets_them_for_each_process():
     """The option goes before the variable."""
-    environ = {"JAXGATE_DISTRIBUTED": "h:1,4,3", "JAXGATE_RANK_TIMEOUT": "7"}
-    found = read_ranks(config(), environ)
+    environ = {"JAXGATE_DISTRIBUTED": "h:1,4,3,7"}
+    found = DISTRIBUTED.read(config(), environ)
     assert (found.coordinator, found.count, found.rank, found.timeout_s) == ("h:1", 4, 3, 7.0)
-    assert read_ranks(config(**{"--perf-distributed": "[::1]:5,2,1"}), environ).coordinator == "[::1]:5"
+    assert DISTRIBUTED.read(config(**{"--perf-distributed": "[::1]:5,2,1"}), environ).coordinator == "[::1]:5"
 
 
 def test_auto_leaves_the_cluster_to_jax():
     """Nothing is known before JAX has asked it."""
-    found = read_ranks(config(**{"--perf-distributed": "auto"}), {})
+    found = DISTRIBUTED.read(config(**{"--perf-distributed": "auto"}), {})
     assert (found.coordinator, found.count, found.rank, found.timeout_s) == (None, None, None, 300.0)
-    assert read_ranks(config(), {}) is None
+    assert DISTRIBUTED.read(config(**{"--perf-distributed": "auto,9"}), {}).timeout_s == 9.0
+    assert DISTRIBUTED.read(config(), {}) is None
 
 
 def test_a_changed_program_over_several_processes_is_undecided_and_says_why():
@@ -77,7 +73,7 @@ def test_a_changed_program_over_several_processes_is_undecided_and_says_why():
 
 def test_a_red_case_over_several_processes_says_that_it_was_not_profiled(tmp_path):
     """Its bundle is there all the same."""
-    settings = ArtifactSettings(folder=tmp_path / "perf-artifacts", when="failing", captures=8)
+    settings = ArtifactSettings(folder=tmp_path / "perf-artifacts", when="failing")
     captures = EvidenceCollector(settings, tmp_path, ProgramStore(tmp_path), instruments=Instruments())
     now = measurement(facts={"traces": 2}, processes=2)
     verdict = judge(CASE, (), now, record(), strict=True)

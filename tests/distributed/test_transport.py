@@ -166,7 +166,9 @@ def test_who_hangs_is_who_does_not_wait(ranks):
         time.sleep(0.01)
     job.now = 61.0
     text = error_of(lead)
-    assert text.startswith("rank 1 (b, pid 11) hangs: no progress for 60 s while `scan/rnn` ran (JAXGATE_RANK_TIMEOUT)")
+    assert text.startswith(
+        "rank 1 (b, pid 11) hangs: no progress for 60 s while `scan/rnn` ran (the last number of --perf-distributed)"
+    )
     assert "rank 1 (b, pid 11) is at" in text
     assert "rank 2" not in text
     assert error_of(other) == text
@@ -228,7 +230,7 @@ def test_hanging_names_places():
     """One rank with its line, and one that does not answer."""
     text = hanging([("rank 1", "x.py:3 in f"), ("rank 2", "")], 5, "`c` ran")
     assert text == (
-        "rank 1 and rank 2 hang: no progress for 5 s while `c` ran (JAXGATE_RANK_TIMEOUT); rank 1 is at x.py:3 in f; "
+        "rank 1 and rank 2 hang: no progress for 5 s while `c` ran (the last number of --perf-distributed); rank 1 is at x.py:3 in f; "
         "rank 2 does not answer"
     )
 

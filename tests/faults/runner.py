@@ -182,9 +182,7 @@ def run_slowdowns(faults: Sequence[Fault], folder: Path) -> tuple[list[Outcome],
     test = folder / "test_programs.py"
     source = faults[0].path.read_text()
     # Not to wait for whoever else measures: no time is judged.
-    environment = outside_variables(
-        JAXGATE_MACHINE_HELD="faults", JAXGATE_OPINION="0", JAXGATE_SECOND_PROCESS="0", JAXGATE_HISTORY="none"
-    )
+    environment = outside_variables(JAXGATE_MACHINE_HELD="faults", JAXGATE_OPINION="0", JAXGATE_HISTORY="none")
 
     def gate(text: str, *options: str) -> subprocess.CompletedProcess[str]:
         test.write_text(text)
@@ -198,7 +196,7 @@ def run_slowdowns(faults: Sequence[Fault], folder: Path) -> tuple[list[Outcome],
         raise ValueError(recorded.stdout)
     for fault in faults:
         source = fault.planted(source)
-    environment["JAXGATE_CAPTURES"] = str(len(faults))
+    environment["JAXGATE_PROFILE"] = "always"
     out = gate(source).stdout
     texts = re.split(r"^_+ test_(\w+) _+$", out, flags=re.MULTILINE)[1:]
     said = dict(zip(texts[::2], texts[1::2], strict=True))

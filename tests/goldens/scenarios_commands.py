@@ -7,6 +7,8 @@ from goldens.transcript import Transcript, scenario
 from support.fakes import operation_table
 from support.git import git
 
+from jaxgate.ext.profile import evidence
+
 COMMANDS = ("gate", "record", "comment", "bisect", "policy", "baselines", "tensorboard")
 
 
@@ -75,7 +77,8 @@ def profile_of_a_red_case(play: Transcript) -> None:
     play.lab.instruments["read_table"] = operation_table
     play.recorded(WAVE + "\n\ndef test_other(gate):\n    gate(wave, jnp.ones((16, 16)))\n")
     play.edit(EXP, MORE)
-    play.run("-o", "perf_captures=1", files=[])
+    play.patch.setattr(evidence, "MAX_PROFILED", 1)
+    play.run(files=[])
     play.tree("perf-artifacts")
     play.jaxgate("tensorboard", "--links")
     play.run("--perf-profile=never", "-k", "other", files=["report.md"])

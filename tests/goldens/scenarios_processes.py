@@ -103,4 +103,4 @@ def against_an_environment(play: Transcript) -> None:
     """One launch of each: facts only."""
     play.fix_clocks_of_processes()
     play.write("test_model.py", WAVE.replace(EXP, "x @ x if jax.config.jax_enable_x64 else jnp.exp(-x)"))
-    play.run("--perf-against-env=jax_enable_x64=1", "--perf-launches=1")
+    play.run("--perf-against=jax_enable_x64=1", "--benchmark-disable")

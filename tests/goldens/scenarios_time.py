@@ -6,8 +6,10 @@ import json
 
 from goldens.scenarios_verdicts import CALL, EXP, MORE, SIN, WAVE
 from goldens.transcript import Transcript, scenario
-from support.fakes import BUSY, CALL_NS, duel, hardware_slug
+from support.fakes import BUSY, CALL_NS, duel
 from support.lines import line_here
+
+from jaxgate.ext.times import sessions
 
 CLAIM = CALL[:-1] + ', reference=lambda x: 1 / jnp.exp(x), claims=[claim("run_ns <= 0.8 * reference", "one pass")])'
 WAIVER = """
@@ -80,30 +82,26 @@ def waivers(play: Transcript) -> None:
 def stored_times(play: Transcript) -> None:
     """Refused, recorded, and judged by them where no duel can be."""
     play.recorded(WAVE)
-    play.run("--perf-record-times=2")
-    play.patch.setenv("JAXGATE_QUIET", hardware_slug())
+    play.patch.setattr(sessions, "SESSIONS", 5)
     play.lab.looks = [BUSY]
-    play.run("--perf-record-times=2")
-    play.lab.looks = [BUSY, BUSY]
-    play.patch.setenv("JAXGATE_BUSY_OK", "1")
-    play.run("--perf-record-times=1")
-    play.patch.delenv("JAXGATE_BUSY_OK")
+    play.run("--perf-update=times")
     play.lab.fresh_ns = [CALL_NS + number * 10_000 for number in range(5)]
-    play.run("--perf-record-times=5")
+    play.run("--perf-update=times")
     play.tree("baselines")
     play.run()
     play.edit(CALL, CALL + "\n\ndef test_new(gate):\n    gate(wave, jnp.ones(4))\n")
-    play.run("--perf-record-times=1", "-k", "new")
+    play.patch.setattr(sessions, "SESSIONS", 1)
+    play.run("--perf-update=times", "-k", "new")
     play.jaxgate("baselines", "--cases")
 
 
 @scenario
 def judged_by_stored_times(play: Transcript) -> None:
     """No duel can be run of a program that calls Python: fresh processes confirm what stored times say, or do not."""
-    play.patch.setenv("JAXGATE_QUIET", hardware_slug())
+    play.patch.setattr(sessions, "SESSIONS", 5)
     play.recorded(WAVE.replace("    return", "    jax.debug.callback(lambda value: None, x[0, 0])\n    return"))
     play.lab.fresh_ns = [CALL_NS + number * 10_000 for number in range(5)]
-    play.run("--perf-record-times=5", files=[])
+    play.run("--perf-update=times", files=[])
     play.lab.change_environment()
     play.lab.call_ns = round(1.3 * CALL_NS)
     play.run()

@@ -207,7 +207,6 @@ def settle_environment(patch: pytest.MonkeyPatch) -> None:
         patch.delenv(name)
     patch.setenv("JAXGATE_MACHINE_HELD", "tests")
     patch.setenv("JAXGATE_OPINION", "0")  # a process more for each run
-    patch.setenv("JAXGATE_SECOND_PROCESS", "0")  # likewise
     patch.setenv("JAXGATE_HISTORY", "none")  # who tests it looks at what is remembered
     patch.setenv("JAXGATE_PROFILE", "never")
     patch.setenv("COLUMNS", "120")

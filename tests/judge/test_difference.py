@@ -430,7 +430,7 @@ def test_the_same_executable_hides_what_a_setting_does():
     assert verdict.status is Status.UNDECIDED
     assert verdict.reason == (
         "environment and hardware changed [XLA_FLAGS absent → --xla_new] and a duel would give both sides today's "
-        "settings: --perf-against-env NAME=VALUE times both"
+        "settings: --perf-against NAME=VALUE times both"
     )
 
 

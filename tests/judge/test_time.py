@@ -169,7 +169,7 @@ def test_another_compiler_that_no_clock_vouches_for_is_not_the_same(now, before,
     known = record(**{"samples": samples(STORED_NS)} | before)
     verdict = alike(replace(slow(1.0, environment=PATCH), **now), known)
     assert verdict.status is Status.UNDECIDED
-    assert verdict.time.reason.endswith("what the compiler makes of it: --perf-against-env NAME==VERSION times both")
+    assert verdict.time.reason.endswith("what the compiler makes of it: --perf-against NAME==VERSION times both")
     assert verdict.time.anywhere is anywhere
 
 

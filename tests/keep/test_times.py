@@ -17,7 +17,7 @@ def store(tmp_path):
     """A store with two sessions of one case."""
     found = TimesStore(tmp_path, LINE)
     found.add(HARDWARE, CASE, session(1000.5))
-    found.add(HARDWARE, CASE, session(1100.25, objections=("load 3.0, at most 0.5 may be",)))
+    found.add(HARDWARE, CASE, session(1100.25))
     return found
 
 
@@ -30,10 +30,10 @@ def edit(store, change):
 
 
 def test_sessions_are_added_in_order(store, tmp_path):
-    """A recording drops nothing, field by field; what speaks against a session is kept with it."""
+    """A recording drops nothing, field by field."""
     first, second = store.load(HARDWARE, CASE).sessions
     assert first == session(1000.5)
-    assert (second.run_ns, second.objections) == (1100.25, ("load 3.0, at most 0.5 may be",))
+    assert second.run_ns == 1100.25
     assert store.path(HARDWARE, CASE) == tmp_path / "cpu-amd-epyc-1-jax-0.10/times/scan/rnn.json"
 
 

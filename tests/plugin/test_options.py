@@ -191,10 +191,12 @@ def test_without_a_gate_jax_is_not_imported(project, arguments):
 def kind_of(*flags, **environ):
     """What a run with these options is for; each has a value that is given."""
     given = dict(flag.partition("=")[::2] for flag in flags)
+    if "--perf-against" in given:
+        given["--perf-against"] = [given["--perf-against"]]
     config = SimpleNamespace(
         getoption=lambda name, default=None: (given[name] or True) if name in given else default,
         option=SimpleNamespace(collectonly=False),
-        invocation_params=SimpleNamespace(args=flags),
+        invocation_params=SimpleNamespace(args=flags, dir=ROOT),
     )
     return read_kind(config, environ)[0]
 
@@ -205,17 +207,17 @@ KINDS = {
     RunKind.REVIEW: ("--perf-update=review",),
     RunKind.TRIM: ("--perf-update=trim",),
     RunKind.AGAINST: ("--perf-against=HEAD",),
-    RunKind.AGAINST_ENV: ("--perf-against-env=X=1",),
+    RunKind.AGAINST_ENV: ("--perf-against=X=1",),
     RunKind.PLAN: ("--perf-plan",),
-    RunKind.RECORD_TIMES: ("--perf-record-times=2",),
-    RunKind.UPGRADE: ("--perf-upgrade=X=1",),
+    RunKind.RECORD_TIMES: ("--perf-update=times",),
 }
 
 
-@pytest.mark.parametrize("kind", RunKind)
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_a_run_is_for(kind):
-    """Each kind has its option."""
+    """Each kind has its option; a command has a variable."""
     assert kind_of(*KINDS[kind]) is kind
+    assert kind_of(JAXGATE_UPGRADE_TO="X=1") is RunKind.UPGRADE
 
 
 PAIRS = [
@@ -238,7 +240,7 @@ def test_no_two_kinds_of_run_go_together(pair):
     assert all(named) or (any(named) and "drop the other --perf- option" in text)
 
 
-ALONE = sorted(set(RunKind) - {RunKind.JUDGE, RunKind.UPDATE, RunKind.AGAINST})
+ALONE = sorted(set(KINDS) - {RunKind.JUDGE, RunKind.UPDATE, RunKind.AGAINST})
 
 
 @pytest.mark.parametrize("kind", ALONE)
@@ -267,7 +269,7 @@ def test_variables_that_other_processes_read_are_those_of_the_options():
 
 
 WITH_A_VALUE = [option for option in table.OPTIONS if option.flag and "action" not in option.values.form]
-WITH_A_VALUE += [table.AGAINST_ENV, table.UPGRADE, table.TARGET]
+WITH_A_VALUE += [table.AGAINST, table.TARGET]
 
 
 @pytest.mark.parametrize("nothing", ["", " "], ids=["empty", "blank"])
@@ -287,14 +289,14 @@ def test_what_was_expected_and_what_to_type(project):
     result = project.write("test_it.py", GATED).run("--perf-against=")
     assert (
         result.line("ERROR")
-        == "ERROR: --perf-against: expected REV, found nothing; write --perf-against=REV, or leave it out"
+        == "ERROR: --perf-against: expected WHAT, found nothing; write --perf-against=WHAT, or leave it out"
     )
 
 
 LONG = "a" * 5000
 
 
-@pytest.mark.parametrize("flag", ["--perf-baselines", "--perf-artifacts", "--perf-upgrade", "--perf-against-env"])
+@pytest.mark.parametrize("flag", ["--perf-baselines", "--perf-artifacts", "--perf-against"])
 def test_a_path_that_no_system_has_ends_the_run_in_one_line(project, flag):
     """Its beginning and its length are told, no traceback."""
     result = project.write("test_it.py", GATED).run(f"{flag}={LONG}")

@@ -1,4 +1,4 @@
-"""What --perf-against-env understands, and the environments that it makes."""
+"""What --perf-against understands, and the environments that it makes."""
 
 from __future__ import annotations
 

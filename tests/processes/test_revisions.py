@@ -161,8 +161,8 @@ def test_recordings_of_two_environments_are_compared_by_their_facts(made):
     found = bad.compare("jax-2", copied=False, timed=False)
     (fact,) = [finding for finding in found.findings if finding.kind == "fact"]
     assert (fact.name, fact.status, fact.now, fact.against) == ("temp_bytes", Status.REGRESSED, 90_000, 20_000)
-    assert "against   jax 1; jax 0.10.2 → 0.10.3" in found.text
-    assert "--perf-against-env jax==1" in found.text
+    assert "against   jax==1; jax 0.10.2 → 0.10.3" in found.text
+    assert "--perf-against jax==1" in found.text
 
 
 JUDGED = {
@@ -201,7 +201,7 @@ def test_a_run_judges_a_revision_against_the_good_side(made, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("option", "status"), [("--perf-baselines=a", Status.UNDECIDED), ("--perf-against-env=a", Status.SLOWER)]
+    ("option", "status"), [("--perf-baselines=a", Status.UNDECIDED), ("--perf-against=a", Status.SLOWER)]
 )
 def test_a_slow_down_that_nobody_confirmed_decides_nothing(made, option, status):
     """Where a fact is red besides, a run confirms no time; launches of two environments are fresh processes themselves."""

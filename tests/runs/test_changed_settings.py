@@ -87,7 +87,7 @@ def test_it_is_undecided_where_a_side_cannot_be_had(changed, lab):
     lab.no_sides = "XLA_FLAGS names a path, of which a hash is stored"
     result = changed.run("--perf-max-undecided=1")
     assert (result.code, lab.duelled) == (0, [])
-    result.shows("1 case: 1 UNDECIDED", f"{lab.no_sides}: --perf-against-env NAME=VALUE times both")
+    result.shows("1 case: 1 UNDECIDED", f"{lab.no_sides}: --perf-against NAME=VALUE times both")
 
 
 def test_a_changed_program_runs_under_todays(changed, lab):

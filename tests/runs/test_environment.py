@@ -1,4 +1,4 @@
-"""--perf-against-env, end to end: the same tests in fresh processes of two environments."""
+"""--perf-against, end to end: the same tests in fresh processes of two environments."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import pytest
 from support.corpora import nightly
 from support.projects import model
 
+from jaxgate.ext.upgrade import environment
+
 MODEL = "import os\n" + model("jnp.ones((16, 16))", step="jnp.tanh(x @ x)")
 
 
 @pytest.fixture
-def small(project):
-    """A project with one gate."""
+def small(project, monkeypatch):
+    """A project with one gate, whose runs launch each environment once."""
+    monkeypatch.setattr(environment, "LAUNCHES", 1)
     return project.write("test_model.py", MODEL)
 
 
@@ -24,11 +27,10 @@ def here(small):
     return small
 
 
-def test_identical_environments_differ_in_nothing(here):
+def test_identical_environments_differ_in_nothing(here, monkeypatch):
     """Launches of the same interpreter on both sides: no fact moved, nothing differs; so few do not judge times."""
-    result = here.run(
-        f"--perf-against-env={sys.executable}", "--perf-launches=2", "--perf-strict", "--perf-max-undecided=1"
-    )
+    monkeypatch.setattr(environment, "LAUNCHES", 2)
+    result = here.run(f"--perf-against={sys.executable}", "--perf-strict", "--perf-max-undecided=1")
     result.counts(passed=1)
     assert result.code == 0
     result.shows("2 launches of each", "nothing that an environment records differs")
@@ -38,11 +40,11 @@ def test_identical_environments_differ_in_nothing(here):
 
 def test_other_flags_show_as_facts_of_the_environment(small):
     """Without XLA's optimisations the compiled facts differ: red, the environment first, and it says environment."""
-    result = small.run("--perf-against-env", "jax_enable_x64=1", "--perf-launches=1")
+    result = small.run("--perf-against", "jax_enable_x64=1")
     result.shows("this environment against jax_enable_x64=1", "jax_enable_x64 True → False")
     line = result.line("argument_bytes")
     assert "argument_bytes 1.02 kB against 2.05 kB = 0.50 ×" in line
-    result.shows("1 launches of each decide nothing, 4 are needed")
+    result.shows("1 launch of each decide nothing, 4 are needed")
 
 
 def test_a_regression_names_the_environment(here):
@@ -54,13 +56,11 @@ def test_a_regression_names_the_environment(here):
             "jnp.ones((16, 16), jnp.zeros(()).dtype if os.environ.get('SMALL') != '1' else jnp.float16)",
         ),
     )
-    result = here.run("--perf-against-env", "SMALL=1", "--perf-launches=1")
+    result = here.run("--perf-against", "SMALL=1")
     result.counts(failed=1)
     text = result.text
     assert text.index("against   SMALL=1") < text.index("found     ") < text.index("culprit")
-    result.shows(
-        "argument_bytes 1.02 kB against 512 B = 2.00 ×", "comes from: environment", "--perf-against-env SMALL=1"
-    )
+    result.shows("argument_bytes 1.02 kB against 512 B = 2.00 ×", "comes from: environment", "--perf-against SMALL=1")
 
 
 def test_a_case_that_fails_there_is_invalid_and_says_why(here):
@@ -71,12 +71,12 @@ def test_a_case_that_fails_there_is_invalid_and_says_why(here):
             "test_step(gate):", "test_other(gate):\n    assert not os.environ.get('BROKEN'), 'no luck there'"
         ),
     )
-    result = here.run("--perf-against-env", "BROKEN=1", "--perf-launches=1")
+    result = here.run("--perf-against", "BROKEN=1")
     result.counts(passed=1, failed=1)
     result.shows("INVALID  other/other", "there: ", "no luck there")
 
 
-def test_a_case_that_some_launches_lack_is_invalid(here):
+def test_a_case_that_some_launches_lack_is_invalid(here, monkeypatch):
     """A launch that was lost is not made up for by the others: the case is red and says how many there are."""
     real = here.instruments["record_other"]
 
@@ -88,7 +88,8 @@ def test_a_case_that_some_launches_lack_is_invalid(here):
         return failed
 
     here.instruments["record_other"] = forgetful
-    result = here.run("--perf-against-env", "OTHER=1", "--perf-launches=2")
+    monkeypatch.setattr(environment, "LAUNCHES", 2)
+    result = here.run("--perf-against", "OTHER=1")
     result.counts(failed=1)
     result.shows("INVALID  model/step", "2 of 2 launches here recorded it, 1 of 2 there")
 
@@ -100,7 +101,7 @@ def test_flags_that_a_conftest_overwrites_are_refused(small):
     text += "if 'JAXGATE_AS_MEASURED' in os.environ:  # not in this process, whose environment other tests share\n"
     text += "    os.environ['XLA_FLAGS'] = '--xla_backend_optimization_level=2'\n"
     small.write("conftest.py", text)
-    result = small.run("--perf-against-env", "xla_backend_optimization_level=0", "--perf-launches=1")
+    result = small.run("--perf-against", "xla_backend_optimization_level=0")
     assert result.code == 4
     result.shows("--xla_backend_optimization_level=0 did not reach jax there; does a conftest set XLA_FLAGS?")
 
@@ -109,7 +110,7 @@ def test_a_test_that_fails_there_after_its_gate_is_invalid(here):
     """Its recording is there; what it checks besides does not hold there, and that is not green."""
     after = MODEL + "    assert not os.environ.get('BROKEN'), 'wrong numbers there'\n"
     here.write("test_model.py", after)
-    result = here.run("--perf-against-env", "BROKEN=1", "--perf-launches=1")
+    result = here.run("--perf-against", "BROKEN=1")
     result.counts(failed=1)
     result.shows("INVALID  model/step", "wrong numbers there")
 
@@ -121,7 +122,7 @@ def test_a_claim_that_is_broken_there_is_recorded_all_the_same(here):
         "jnp.ones((16, 16)), claims=[claim('constant_bytes == ' + os.environ.get('WANTED', '0'))])",
     )
     here.write("test_model.py", claim)
-    result = here.run("--perf-against-env", "WANTED=7", "--perf-launches=1")
+    result = here.run("--perf-against", "WANTED=7")
     result.counts(passed=1)
     assert result.line("model/step").startswith("UNDECIDED")
 
@@ -132,6 +133,14 @@ def test_an_environment_that_records_nothing_is_a_usage_error(here):
         "test_model.py",
         MODEL.replace("test_step(gate):", "test_step(gate):\n    assert not os.environ.get('BROKEN'), 'no luck there'"),
     )
-    result = here.run("--perf-against-env", "BROKEN=1", "--perf-launches=1")
+    result = here.run("--perf-against", "BROKEN=1")
     assert result.code == 4
     result.shows("the other environment recorded no case", "no luck there")
+
+
+def test_without_a_clock_each_environment_is_launched_once(here, monkeypatch):
+    """Facts need no more, and are judged."""
+    monkeypatch.setattr(environment, "LAUNCHES", 5)
+    result = here.run("--perf-against", "OTHER=1", "--benchmark-disable")
+    result.counts(passed=1)
+    result.shows("1 launch of each", "the clock is switched off (--benchmark-disable)")

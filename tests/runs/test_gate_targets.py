@@ -145,9 +145,7 @@ def test_a_run_that_only_calls_leaves_a_target_out(compilers):
     """And says why; the gate counts as left out."""
     settings = SimpleNamespace(kind=RunKind.AGAINST_ENV, ranks=None)
     session = SimpleNamespace(settings=settings, result=SimpleNamespace(left_out={}))
-    with pytest.raises(
-        pytest.skip.Exception, match="--perf-against-env calls the cases, and this one is compiled for "
-    ):
+    with pytest.raises(pytest.skip.Exception, match="--perf-against calls the cases, and this one is compiled for "):
         compiler_of(session, Target.parse("tpu:v5e:1x1"), "test_model.py::test_step")
     assert list(session.result.left_out) == ["test_model.py::test_step"]
     assert compilers == []

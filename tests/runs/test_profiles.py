@@ -13,6 +13,7 @@ import pytest
 from support.fakes import duel, operation_table
 from support.projects import model
 
+from jaxgate.ext.profile import evidence
 from jaxgate.ext.profile.capture import Limits, take_profile
 from jaxgate.ext.profile.worker import read_table
 from jaxgate.keep.artifacts import HISTORY, IGNORED, MARKER
@@ -153,14 +154,17 @@ def test_never_writes_the_bundle_without_profiles(red):
     result.line("  culprit ").index("a library routine that was not called before: sort")
 
 
-def test_beyond_the_cap_cases_are_listed(profiled):
+def test_beyond_the_cap_cases_are_listed(profiled, monkeypatch):
     """A broken machine fails all cases: the first few are profiled, the others named."""
     text = MODEL + MODEL.partition("def test_step")[1] + "_too(gate):\n    gate(step, jnp.ones((128, 64)))\n"
     profiled.write("test_model.py", text).record()
     profiled.edit("test_model.py", *SORTED)
-    result = profiled.run("-o", "perf_captures=1")
+    monkeypatch.setattr(evidence, "MAX_PROFILED", 1)
+    result = profiled.run()
     result.counts(failed=2)
-    result.shows("2 bundles in perf-artifacts", "NOT PROFILED, 1 of them (perf_captures): model/step_too")
+    result.shows(
+        "2 bundles in perf-artifacts", "NOT PROFILED, 1 of them (--perf-profile=always profiles all): model/step_too"
+    )
     assert (bundle(profiled) / "now").is_dir()
     assert not (bundle(profiled, "model/step_too") / "now").exists()
     assert (bundle(profiled, "model/step_too") / "report.md").is_file()
@@ -369,7 +373,7 @@ def test_only_profiles_that_were_taken_use_up_the_room(profiled):
     profiled.write("test_model.py", MODEL.replace("def test_step", f"{text}\ndef test_step"))
     assert profiled.run("--perf-update", "-k", "not test_a").code == 0
     profiled.edit("test_model.py", *SORTED)
-    result = profiled.run("--perf-profile=always", "-o", "perf_captures=1")
+    result = profiled.run("--perf-profile=always")
     result.counts(failed=2, passed=1)
     assert (bundle(profiled) / "now").is_dir()
     assert "NOT PROFILED" not in result.text
@@ -435,7 +439,7 @@ def test_many_captures_of_one_process_all_survive(profiled):
     read = []
     profiled.instruments["read_table"] = lambda folder, *_: read.append(folder)
     profiled.write("test_model.py", MANY)
-    assert profiled.run("--perf-profile=always", "-o", "perf_captures=24").code == 0
+    assert profiled.run("--perf-profile=always").code == 0
     folders = sorted((profiled.path / "perf-artifacts").glob("model/*"))
     assert len(folders) == len(read) == 24
     assert [events(folder / "now").count("jaxgate step") for folder in folders] == [10] * 24

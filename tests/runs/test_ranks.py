@@ -313,7 +313,7 @@ def test_a_rank_that_is_lost_ends_the_run_with_its_name(job, fault, said, codes)
     """Rank 0 waits for it in a collective, from which no exception comes: it reports all the same, and ends."""
     job.write(ENDS)
     (job.path / "conftest.py").write_text(NO_PROGRESS)
-    done = job.run(2, JAXGATE_RANK_TIMEOUT="300", FAULT=fault)
+    done = job.run(2, FAULT=fault)
     assert tuple(done.codes) == codes, done.texts
     assert re.search(said, done.texts[0]), done.texts[0]
     content, cases = job.results()
@@ -395,7 +395,7 @@ def test_four_processes(job):
 def test_a_rank_whose_others_never_come_ends_by_itself(job):
     """JAX would wait, and then abort without a word."""
     job.write(LOCAL)
-    where = f"--perf-distributed=127.0.0.1:{free_port()},2,0"
-    done = job.serial(where, JAXGATE_RANK_TIMEOUT="3")
+    where = f"--perf-distributed=127.0.0.1:{free_port()},2,0,3"
+    done = job.serial(where)
     assert done.codes == [1], done.texts
-    done.shows(0, "the other processes have not come within 3 s (JAXGATE_RANK_TIMEOUT); this is rank 0 of 2")
+    done.shows(0, "the other processes have not come within 3 s (its last number); this is rank 0 of 2")

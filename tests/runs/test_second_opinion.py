@@ -9,6 +9,7 @@ from support.projects import model
 
 from jaxgate.ext.opinion.ask import second_opinion
 from jaxgate.ext.opinion.model import Opinion, OpinionBy
+from jaxgate.ext.second_process import check
 
 MODEL = model("jnp.ones((8, 8))", step="jnp.exp(-x)")
 AGREES = Opinion(by=OpinionBy.SECOND_COMPILE, apart=1e-7)
@@ -21,6 +22,7 @@ DIFFERS = replace(
 def asked(project, lab, monkeypatch):
     """Cases of which somebody was asked, in a project that wants it; each agrees until a test says otherwise."""
     monkeypatch.delenv("JAXGATE_OPINION")
+    monkeypatch.setattr(check, "MAX_ASKED", 0)
     found = []
 
     def second_opinion(question, _interpreter, *, limit_s):
@@ -39,6 +41,7 @@ def test_a_miscompiled_result_is_not_recorded(project, lab, monkeypatch):
     What the compiler gave is planted: what a real miscompile gives depends on memory that nobody wrote.
     """
     monkeypatch.delenv("JAXGATE_OPINION")
+    monkeypatch.setattr(check, "MAX_ASKED", 0)
     lab.instruments["second_opinion"] = lambda question, interpreter, *, limit_s: second_opinion(
         replace(question, result={"y": question.result["y"] + 1}), interpreter, limit_s=limit_s
     )
@@ -57,6 +60,7 @@ def test_a_miscompiled_result_is_not_recorded(project, lab, monkeypatch):
 def test_the_interpreter_is_asked_about_a_small_program(project, lab, monkeypatch):
     """In its own process, which ends with the run."""
     monkeypatch.delenv("JAXGATE_OPINION")
+    monkeypatch.setattr(check, "MAX_ASKED", 0)
     project.write("test_model.py", MODEL)
     result = project.run("--perf-update", "-o", "perf_opinion=600")
     assert result.code == 0

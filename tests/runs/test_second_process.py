@@ -9,6 +9,7 @@ import tempfile
 import pytest
 from support.corpora import nightly
 
+from jaxgate.ext.second_process import check
 from jaxgate.model.outcome import UsageError
 
 MODEL = """
@@ -36,7 +37,7 @@ TOLD = "another program in each process, so that none finds it in the compile ca
 @pytest.fixture
 def asking(project, monkeypatch):
     """A project whose runs ask a second process."""
-    monkeypatch.setenv("JAXGATE_SECOND_PROCESS", "20")
+    monkeypatch.setenv("JAXGATE_OPINION", "20")
     return project.write("test_model.py", MODEL)
 
 
@@ -123,17 +124,20 @@ def test_what_changed_with_its_source_is_asked_about(asking):
     assert "model/scaled" in told(asking.run("--benchmark-disable"))
 
 
-@pytest.mark.parametrize("words", [("--perf-second-process=0",), ("--perf-against=HEAD",), ("-k", "other")])
-def test_nobody_is_asked(lab, changed, words):
-    """Where the user does not want it, something else is compared with, or nothing changed."""
+@pytest.mark.parametrize("words", [(), ("--perf-against=HEAD",), ("-k", "other")])
+def test_nobody_is_asked(lab, changed, monkeypatch, words):
+    """Where the user wants no second opinion, something else is compared with, or nothing changed."""
     lab.recorded.clear()
+    if not words:
+        monkeypatch.setenv("JAXGATE_OPINION", "0")
     changed.run("--benchmark-disable", *words)
     assert lab.recorded == []
 
 
-def test_a_few_are_asked_about(lab, asking):
-    """As many as the user wants."""
-    result = asking.run("--perf-update", "--benchmark-disable", "--perf-second-process=1")
+def test_a_few_are_asked_about(lab, asking, monkeypatch):
+    """Those that were judged last are asked about first."""
+    monkeypatch.setattr(check, "MAX_ASKED", 1)
+    result = asking.run("--perf-update", "--benchmark-disable")
     assert result.code == 0
     assert [chosen.paths for chosen in lab.recorded] == [("test_model.py::test_scaled",)]
 

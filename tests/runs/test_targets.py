@@ -240,8 +240,8 @@ def test_a_run_here_borrows_the_baseline_of_a_target(recorded):
             "--perf-target: expected one in a run of pytest, found 'tpu:v5e:1x1' and 'tpu:v4:2x2x1'",
         ),
         (
-            [ON, "--perf-against-env=jax_enable_x64=1"],
-            "--perf-against-env calls the cases, --perf-target only compiles them",
+            [ON, "--perf-against=jax_enable_x64=1"],
+            "--perf-against calls the cases, --perf-target only compiles them",
         ),
     ],
 )

@@ -49,7 +49,7 @@ def test_what_no_machine_decides_is_not_the_machines_fault(project):
     project.write("test_model.py", "import jax\nimport jax.numpy as jnp\n" + TALKS).record()
     result = project.run("--perf-strict")
     assert result.code == 0
-    result.shows("1 case: 1 UNDECIDED", "1 case is UNDECIDED on any machine", "--perf-record-times")
+    result.shows("1 case: 1 UNDECIDED", "1 case is UNDECIDED on any machine", "--perf-update=times")
     assert "unfit" not in result.text
 
 

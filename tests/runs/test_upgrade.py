@@ -1,14 +1,17 @@
-"""``--perf-upgrade``, end to end: facts of two environments, launches of what differs, one answer."""
+"""``jaxgate upgrade``, end to end: facts of two environments, launches of what differs, one answer."""
 
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
 import pytest
 from support.corpora import nightly
 from support.projects import SETTINGS, model
+
+from jaxgate.settings import UPGRADE_TO
 
 MODEL = "import os, warnings\n" + model("jnp.ones((16, 16))", step="jnp.tanh(x @ x)", other="x + 1")
 
@@ -20,9 +23,11 @@ def here(project):
     return project.write("test_model.py", MODEL)
 
 
-def upgrade(project, *arguments):
+def upgrade(project, other, *arguments):
     """Run it without a clock: launches are tried where they cost nothing, in tests/processes/test_upgrade_runs.py."""
-    return project.run(*arguments, "--benchmark-disable")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(UPGRADE_TO, shlex.quote(other))
+        return project.run(*arguments, "--benchmark-disable")
 
 
 def answer(project):
@@ -41,7 +46,7 @@ def cases(group):
 
 def test_two_equal_environments_find_nothing(here):
     """The same interpreter on both sides: yes, all the same, no case is timed, and no baseline is touched."""
-    result = upgrade(here, f"--perf-upgrade={sys.executable}")
+    result = upgrade(here, sys.executable)
     assert result.code == 0
     result.shows("yes: 2 cases: 2 the same", "nothing differs", "all executables are the same")
     found, groups = answer(here)
@@ -57,7 +62,7 @@ def test_more_memory_there_is_worse_and_the_page_has_it(here):
         "test_model.py",
         MODEL.replace("return x + 1", "return x + (1 if 'BIG' not in os.environ else jnp.cumsum(x @ x.T @ x, 0))"),
     )
-    result = upgrade(here, "--perf-upgrade=BIG=1")
+    result = upgrade(here, "BIG=1")
     assert result.code == 1
     found, groups = answer(here)
     assert found["answer"] == "no"
@@ -73,7 +78,7 @@ def test_more_memory_there_is_worse_and_the_page_has_it(here):
 def test_without_a_clock_only_facts_are_compared(here):
     """``--benchmark-disable`` launches nothing, and says what it left out."""
     here.write("test_model.py", MODEL.replace("return x + 1", "return x - 1 if 'NEW' in os.environ else x + 1"))
-    result = upgrade(here, "--perf-upgrade=NEW=1")
+    result = upgrade(here, "NEW=1")
     assert result.code == 0
     result.shows("time: no case was timed: 1 case may differ")
 
@@ -86,7 +91,7 @@ def test_a_removed_interface_is_named_with_the_line_that_uses_it(here):
         "test_model.py",
         "from helpers import tree_map\n" + MODEL.replace("    return ", "    return 0 * tree_map(x) + "),
     )
-    result = upgrade(here, "--perf-upgrade=NEW=1")
+    result = upgrade(here, "NEW=1")
     assert result.code == 1
     _, groups = answer(here)
     (group,) = groups["cannot_run"]
@@ -102,7 +107,7 @@ def test_a_file_that_cannot_be_imported_there_loses_its_cases_alone(here):
         "test_gone.py",
         "import os\nif 'NEW' in os.environ:\n    from jax.experimental import maps\n" + model(gone="x + 1"),
     )
-    result = upgrade(here, "--perf-upgrade=NEW=1")
+    result = upgrade(here, "NEW=1")
     assert result.code == 1
     found, groups = answer(here)
     (group,) = groups["cannot_run"]
@@ -117,7 +122,7 @@ def test_warnings_that_are_new_there_are_grouped_with_their_lines_and_do_not_blo
     body = "    warnings.warn('always old', DeprecationWarning, stacklevel=1)\n"
     body += "    if 'NEW' in os.environ:\n        warnings.warn('use jax.tree.map', DeprecationWarning, stacklevel=3)\n"
     here.write("test_model.py", MODEL.replace("(gate):\n", "(gate):\n" + body))
-    result = upgrade(here, "--perf-upgrade=NEW=1")
+    result = upgrade(here, "NEW=1")
     assert result.code == 0
     _, groups = answer(here)
     (group,) = groups["warns"]
@@ -134,13 +139,13 @@ def test_a_warning_that_the_project_makes_an_error_cannot_run(here):
     body = "    if 'NEW' in os.environ:\n        warnings.warn('use jax.tree.map', DeprecationWarning, stacklevel=1)\n"
     here.write("test_model.py", MODEL.replace("test_other(gate):\n", "test_other(gate):\n" + body))
     here.write("pyproject.toml", SETTINGS + 'filterwarnings = ["error"]\n')
-    result = upgrade(here, "--perf-upgrade=NEW=1")
+    result = upgrade(here, "NEW=1")
     assert result.code == 1
     _, groups = answer(here)
     assert [(group["what"], cases(group)) for group in groups["cannot_run"]] == [
         ("DeprecationWarning: use jax.tree.map", ["model/other"])
     ]
-    assert upgrade(here, "--perf-upgrade=NEW=1", "-o", "filterwarnings=default").code == 0
+    assert upgrade(here, "NEW=1", "-o", "filterwarnings=default").code == 0
     assert "warns" in answer(here)[1]
 
 
@@ -148,7 +153,7 @@ def test_a_case_that_is_skipped_there_is_lost(here):
     """A skip that only the other environment takes hides a case: it is never a yes."""
     skip = "    import pytest\n    if 'NEW' in os.environ:\n        pytest.skip('no such jax')\n"
     here.write("test_model.py", MODEL.replace("test_other(gate):\n", "test_other(gate):\n" + skip))
-    result = upgrade(here, "--perf-upgrade=NEW=1")
+    result = upgrade(here, "NEW=1")
     assert result.code == 1
     _, groups = answer(here)
     assert groups["cannot_run"][0]["what"] == "skipped there: no such jax"
@@ -165,7 +170,7 @@ def test_a_case_that_vanished_there_is_lost(here):
         return failed
 
     here.instruments["record_other"] = forgetful
-    result = upgrade(here, "--perf-upgrade=NEW=1")
+    result = upgrade(here, "NEW=1")
     assert result.code == 1
     _, groups = answer(here)
     assert groups["cannot_run"][0]["what"] == "it was not recorded there, and nothing says why"
@@ -176,7 +181,7 @@ def test_a_case_that_fails_on_both_sides_leaves_the_answer_open(here):
     here.write(
         "test_model.py", MODEL.replace("test_other(gate):\n", "test_other(gate):\n    assert False, 'broken today'\n")
     )
-    result = upgrade(here, "--perf-upgrade=NEW=1")
+    result = upgrade(here, "NEW=1")
     assert result.code == 2
     _, groups = answer(here)
     assert groups["unknown"][0]["what"].startswith("fails here already: AssertionError: broken today")
@@ -189,7 +194,7 @@ def test_a_claim_that_breaks_there_is_worse(here):
     claimed = "gate(step, jnp.ones((16, 16)), claims=[claim('stablehlo_ops <= 50', 'small')])"
     text = "from jaxgate import claim\n" + MODEL.replace("return jnp.tanh(x @ x)", long)
     here.write("test_model.py", text.replace("gate(step, jnp.ones((16, 16)))", claimed))
-    result = upgrade(here, "--perf-upgrade=NEW=1")
+    result = upgrade(here, "NEW=1")
     assert result.code == 1
     _, groups = answer(here)
     assert "claim stablehlo_ops ≤ 50" in {group["what"] for group in groups["worse"]}
@@ -198,11 +203,11 @@ def test_a_claim_that_breaks_there_is_worse(here):
 @nightly
 def test_an_environment_that_cannot_be_made_is_no_answer(here):
     """A requirement that cannot be had, and a suite without gates: never 0."""
-    result = upgrade(here, "--perf-upgrade=no-such-package-of-mine @ file:///nowhere.whl")
+    result = upgrade(here, "no-such-package-of-mine @ file:///nowhere.whl")
     assert result.code == 2
     result.shows("cannot be installed")
     here.write("test_model.py", "def test_plain(): pass\n")
-    assert upgrade(here, "--perf-upgrade=NEW=1").code not in (0, 1)
+    assert upgrade(here, "NEW=1").code not in (0, 1)
 
 
 def test_a_process_that_dies_there_loses_one_test(here):
@@ -220,7 +225,7 @@ def test_a_process_that_dies_there_loses_one_test(here):
         raise BrokenRecordingError("it died", -11)
 
     here.instruments["record_other"] = crashing
-    result = upgrade(here, "--perf-upgrade=NEW=1")
+    result = upgrade(here, "NEW=1")
     assert result.code == 1
     found, groups = answer(here)
     assert groups["cannot_run"][0]["what"] == "its process ended with the signal SIGSEGV"
@@ -234,7 +239,7 @@ def test_an_expected_failure_that_no_longer_fails_is_no_yes(here):
         "test_model.py",
         marked.replace("def test_other", "@pytest.mark.xfail(strict=True, reason='known')\ndef test_other"),
     )
-    result = upgrade(here, "--perf-upgrade=NEW=1")
+    result = upgrade(here, "NEW=1")
     assert result.code == 1
     _, groups = answer(here)
     (group,) = groups["cannot_run"]

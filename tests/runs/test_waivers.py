@@ -254,7 +254,7 @@ def test_a_waived_claim_is_waived_against_another_environment_too(recorded):
     """It holds in every environment, and so does its waiver; the line shows it. Nothing is called unneeded."""
     recorded.edit("test_model.py", "gate(other, jnp.ones(8))", f"gate(other, jnp.ones(8), {CLAIM})")
     recorded.records_here()
-    command = ["-k", "other", "--perf-against-env", "UNUSED=1", "--perf-launches=1"]
+    command = ["-k", "other", "--perf-against", "UNUSED=1", "--benchmark-disable"]
     waive(recorded, entry("output_bytes ≤ 8", 16, "model/other"))
     assert recorded.run(*command).code == 1
     waive(recorded, entry("output_bytes ≤ 8", 32, "model/other"), entry("temp_bytes", 5000, "model/other"))

@@ -150,7 +150,6 @@ def session(run_ns=1_000_000.0, *, date="2026-11-20", **changes):
         fingerprints=FINGERPRINTS,
         environment=ENVIRONMENT,
         machine="load 0.1 of 2 cores",
-        objections=(),
     )
     return replace(whole, **changes)
 

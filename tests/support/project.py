@@ -102,7 +102,7 @@ class Project:
 
     def alone(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run Python in a process of its own, as somebody at a terminal would; it is over within two minutes."""
-        variables = outside_variables(JAXGATE_OPINION="0", JAXGATE_SECOND_PROCESS="0", JAXGATE_HISTORY="none") | environ
+        variables = outside_variables(JAXGATE_OPINION="0", JAXGATE_HISTORY="none") | environ
         command, run = [sys.executable, *arguments], subprocess.run
         return run(command, cwd=self.path, env=variables, capture_output=True, text=True, check=False, timeout=120)
 

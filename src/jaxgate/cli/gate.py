@@ -87,7 +87,7 @@ def judge_once(
         What that means for a pipeline, and why; and what the run left, ``None`` if nothing.
     """
     command = [sys.executable, "-m", "pytest", *suite(arguments), "--perf-strict"]
-    against = [] if has_option(arguments, "--perf-against", "--perf-against-env") else _merge_base(arguments, environ)
+    against = [] if has_option(arguments, "--perf-against") else _merge_base(arguments, environ)
     limit = _limit(arguments, environ)
     own = [] if has_option(arguments, "--perf-time-limit") else [f"--perf-time-limit={limit:g}"]
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:

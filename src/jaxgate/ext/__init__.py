@@ -5,6 +5,7 @@ The core finds them by the names of their modules, so that a folder can be taken
 - ``command`` has ``add``, which declares the capability's command of ``jaxgate``;
 - ``terminal`` has ``show``, which says at the end of a run what the capability found;
 - ``check`` has ``wrong_with``, called with a run that came to its end, for what is wrong beside its cases, a line each;
+- ``environment`` has ``is_environment``, which knows what ``--perf-against`` names that is no revision;
 - ``ending`` has ``ended``, called with a run that is over and what its ``results.json`` says;
 - ``mode`` has ``MODES``, by kind of run what runs in place of the tests;
 - ``plugin`` has ``configure``, called before a run that gates, and ``own_gate``, the fixture's object or ``None``.

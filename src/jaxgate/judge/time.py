@@ -34,9 +34,9 @@ FLOOR_NS = 100_000.0
 """Nor one that takes no more than this longer: a switch of threads costs as much."""
 OTHER_VALUES = " (input values changed; no operation's work depends on them)"
 AS_MANY_TURNS = " (input values changed; loops and branches, all that depends on them, run as often)"
-BOTH_OF_TODAY = "a duel would give both sides today's settings: --perf-against-env NAME=VALUE times both"
+BOTH_OF_TODAY = "a duel would give both sides today's settings: --perf-against NAME=VALUE times both"
 """Why nothing is timed where other hardware recorded a baseline with other settings."""
-ASK_BOTH = "--perf-against-env NAME==VERSION times both"
+ASK_BOTH = "--perf-against NAME==VERSION times both"
 _RESULTS = {
     True: "",
     False: "results differ from the baseline's; ",

@@ -138,7 +138,7 @@ def judge(
         findings.append(_missing(case, now, tuple(elsewhere)))
         time = TimeVerdict(status=Status.NO_BASELINE, reason="nothing to compare with")
         if python := calls_python(now):
-            reason = f"{python}: its time is UNDECIDED unless recorded times judge it (--perf-record-times)"
+            reason = f"{python}: its time is UNDECIDED unless recorded times judge it (--perf-update=times)"
             time = replace(time, reason=reason, anywhere=True)
     else:
         described = describe(record)

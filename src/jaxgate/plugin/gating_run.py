@@ -15,7 +15,6 @@ from jaxgate.model.outcome import UsageError
 from jaxgate.model.workload import namesakes
 from jaxgate.plugin import reports, session_end, session_start, terminal
 from jaxgate.plugin.console import Console
-from jaxgate.plugin.options.table import AGAINST_ENV, UPGRADE
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
 from jaxgate.processes.worktree import resolve_revision
 from jaxgate.settings import RunKind
@@ -53,12 +52,11 @@ class GatingRun:
         self._config = config
         settings = config.stash[SETTINGS]
         try:
-            for option, items in ((AGAINST_ENV, settings.against_env), (UPGRADE, settings.upgrade)):
-                if items:
-                    from jaxgate.ext.upgrade.environment import parse_environment  # noqa: PLC0415 - what few runs need
+            if items := settings.against_env or settings.upgrade:
+                from jaxgate.ext.upgrade.environment import parse_environment  # noqa: PLC0415 - what few runs need
 
-                    with session_start.prefixed(option.flag):  # a typing error shows at once
-                        parse_environment(items, config.invocation_params.dir, may_make=option is UPGRADE)
+                with session_start.prefixed(settings.kind.flag):  # a typing error shows at once
+                    parse_environment(items, config.invocation_params.dir, may_make=bool(settings.upgrade))
             if settings.against:
                 settings = replace(settings, against=resolve_revision(config.rootpath, settings.against))
         except UsageError as error:  # as pytest ends for a bad option: one line, exit code 4

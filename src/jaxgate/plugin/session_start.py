@@ -21,7 +21,7 @@ from jaxgate.model.baseline import Provenance
 from jaxgate.model.outcome import UsageError
 from jaxgate.model.waiver import Waiver
 from jaxgate.plugin.modes.plan import recall
-from jaxgate.plugin.options.table import AGAINST_ENV, TARGET
+from jaxgate.plugin.options.table import AGAINST, TARGET
 from jaxgate.plugin.stash import INSTRUMENTS, MADE_FROM, OTHER_SIDE, SESSION, SETTINGS, STDERR, TESTS, OtherSide
 from jaxgate.processes.pytest_child import Selection, child_environment, naming
 from jaxgate.report.printable import printable_line
@@ -164,17 +164,17 @@ def terminal(config: pytest.Config) -> int | None:
 
 def _environments(config: pytest.Config, cache: Path | None) -> Comparison:
     """Record both environments first; before this process takes a device."""
-    from jaxgate.ext.upgrade.environment import parse_environment  # noqa: PLC0415 - what few runs need
+    from jaxgate.ext.upgrade.environment import LAUNCHES, parse_environment  # noqa: PLC0415 - what few runs need
     from jaxgate.ext.upgrade.environment_runs import run_environments  # noqa: PLC0415 - likewise
 
     settings = config.stash[SETTINGS]
-    with _recording(config, AGAINST_ENV.flag) as (into, progress), prefixed(AGAINST_ENV.flag):
+    with _recording(config, AGAINST.flag) as (into, progress), prefixed(AGAINST.flag):
         return run_environments(
             config.rootpath,
             parse_environment(settings.against_env, config.invocation_params.dir),
             selection(config),
             other=" ".join(settings.against_env),
-            count=settings.launches,
+            count=1 if config.getoption("benchmark_disable", False) else LAUNCHES,
             into=into,
             cache=(cache or into) / "environments",
             progress=progress,

@@ -251,7 +251,9 @@ def _verdicts(out: Console, session: GateSession) -> None:
 
 def _environments(out: Console, comparison: Comparison) -> None:
     """What differs between the two, before anything that it did."""
-    out.write_line(f"this environment against {comparison.other}, {len(comparison.here)} launches of each")
+    out.write_line(
+        f"this environment against {comparison.other}, {plural(len(comparison.here), 'launch', 'launches')} of each"
+    )
     for line in comparison.differences() or ("nothing that an environment records differs",):
         out.write_line(f"  {line}")
 
@@ -263,7 +265,7 @@ def _undecided_anywhere(out: Console, session: GateSession) -> None:
         what = plural(count, "case is", "cases are")
         out.write_line(
             f"{what} UNDECIDED on any machine, which does not count against this one; times recorded on quiet hardware "
-            "would decide (--perf-record-times), on virtual devices and targets nothing"
+            "would decide (--perf-update=times), on virtual devices and targets nothing"
         )
 
 
@@ -378,7 +380,9 @@ def _bundles(out: Console, session: GateSession, folder: Path, *, on_pages: bool
         out.write_line(f"The run on one page: {os.path.relpath(captures.artifacts.root / PAGE, folder)}")
     if captures.left:
         more = ", ".join(captures.left[:MAX_LEFT]) + (" …" if len(captures.left) > MAX_LEFT else "")
-        out.write_line(f"NOT PROFILED, {len(captures.left)} of them (perf_captures): {more}", yellow=True)
+        out.write_line(
+            f"NOT PROFILED, {len(captures.left)} of them (--perf-profile=always profiles all): {more}", yellow=True
+        )
     for problem in captures.problems:
         out.write_line(f"jaxgate: {problem}", yellow=True)
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from jaxgate.keep.git import TRUNKS, merge_base, run_git
 from jaxgate.model.outcome import UsageError
+from jaxgate.model.words import cut
 from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, record_selection
 from jaxgate.settings import NOT_FROM, ONLY_FROM
 
@@ -86,6 +87,7 @@ def _is_source(path: Path) -> bool:
 
 OPTION = "--perf-against"
 MERGE_BASE = "merge-base"
+_OR = ", which is no environment either: no virtual environment, jax==0.10.2 or NAME=VALUE (XLA_FLAGS, xla_…, jax_…)"
 
 
 def resolve_revision(project: Path, revision: str, option: str = OPTION) -> str:
@@ -100,10 +102,10 @@ def resolve_revision(project: Path, revision: str, option: str = OPTION) -> str:
         UsageError: If git does not know it.
     """
     if run_git(project, "rev-parse", "--show-toplevel") is None:
-        raise UsageError(f"{option}: {project} is not a git checkout")
+        _unknown(f"{cut(revision, 200)}: {project} is not a git checkout", option)
     if revision != MERGE_BASE:
         found = run_git(project, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-        return found or _unknown(revision, option)
+        return found or _unknown(cut(revision, 200), option)
     return merge_base(project) or _unknown(f"{MERGE_BASE} with any of {', '.join(TRUNKS)}", option)
 
 
@@ -145,4 +147,4 @@ def record_revision(
 
 
 def _unknown(what: str, option: str = OPTION) -> str:
-    raise UsageError(f"{option}: expected a revision that git knows, found {what}")
+    raise UsageError(f"{option}: expected a revision that git knows, found {what}{_OR if option == OPTION else ''}")

@@ -44,7 +44,7 @@ Python in one thread, and are timed by what that thread ran: other processes do 
 
 {stored}
 
-## Phases between two environments (`--perf-against-env`)
+## Phases between two environments (`--perf-against jax==…`)
 
 The best launch of this environment against the worst one of the other.
 

@@ -7,6 +7,7 @@ Scaling efficiency, for people: a line of the terminal for each series, a table 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jaxgate.ext.energy.model import EnergyRatio
@@ -77,7 +78,8 @@ def explain(verdict: Verdict, *, test: str, compiled_as: str = "", elsewhere: st
     worst = verdict.worst
     where = f"  on {verdict.hardware.slug}" if verdict.hardware else ""
     others = [f for f in verdict.findings[1:] if worst is not None and f.status is worst.status]
-    environments = elsewhere.startswith("--perf-against-env")
+    # Held against another environment: its baseline begins with that one.
+    environments = bool(elsewhere) and verdict.baseline.startswith(" ".join(shlex.split(elsewhere)[1::2]))
     lines = [f"{verdict.status}  {verdict.case}{where}"]
     judged = verdict.status not in _UNMEASURED or verdict.hardware is not None
     if judged and environments:  # what differs between them explains all the rest

@@ -1,7 +1,7 @@
 """Regressions that people reported in public trackers, each rebuilt as a small program and the change that made it worse.
 
 The programs are ours, written from the descriptions. What a report blames on a release of a compiler, with the program as it
-was, is not rebuilt here: ``jaxgate upgrade`` and ``--perf-against-env`` see it (``NOT_REBUILT``).
+was, is not rebuilt here: ``jaxgate upgrade`` and ``--perf-against`` see it (``NOT_REBUILT``).
 """
 
 from __future__ import annotations

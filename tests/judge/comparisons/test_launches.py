@@ -68,7 +68,7 @@ def test_few_launches_tell_nothing(count):
     """With fewer than four of each, times twice as long are UNDECIDED: chance alone could do that."""
     decision = decide_launches([value * 2 for value in QUIET[:count]], QUIET[:count])
     assert decision.status is Status.UNDECIDED
-    assert f"{count} launches of each decide nothing, 4 are needed" in decision.reason
+    assert "of each decide nothing, 4 are needed" in decision.reason
 
 
 def test_the_false_alarm_rate_is_that_of_the_rank_test():

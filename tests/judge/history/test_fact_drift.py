@@ -72,6 +72,6 @@ def test_each_move_is_a_step_with_its_commits():
 
 def test_imported_and_foreign_runs_are_no_steps():
     """A run against another environment has its facts, and says nothing of these."""
-    odd = points("temp_bytes", 5, elsewhere="--perf-against-env jax==0.10.2")
+    odd = points("temp_bytes", 5, elsewhere="--perf-against jax==0.10.2")
     imported = points("temp_bytes", 6, source="pytest-benchmark")
     assert fact_steps((*points("temp_bytes", 1), *odd, *imported, *points("temp_bytes", 1)), "temp_bytes") == ()

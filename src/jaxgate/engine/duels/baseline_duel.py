@@ -209,7 +209,7 @@ class BaselineDuels:
                 with self._instruments.open_sides(again) as sides:
                     return self._clock(observed, timing, record, again, sides)
             except WorkerError as error:
-                return replace(timing, why_not=f"{error}: --perf-against-env NAME=VALUE times both")
+                return replace(timing, why_not=f"{error}: --perf-against NAME=VALUE times both")
 
     def _launched(
         self, observed: Observation, record: StoredBaseline, difference: Difference, progress: Callable[[str], None]

@@ -206,8 +206,8 @@ class GateSession:
             commit=lambda: self.provenance.commit,
         )
         self.opinions: Final = SecondOpinions(settings, self.instruments)
-        quiet = () if settings.elsewhere else settings.quiet
-        self.stored_times: Final = StoredTimesClock(quiet, TimesStore(settings.baselines, line), self.again)
+        times = None if settings.elsewhere else TimesStore(settings.baselines, line)
+        self.stored_times: Final = StoredTimesClock(times, self.again)
         for_another = settings.other_side or settings.as_measured
         self.evidence: Final = EvidenceCollector(
             None if for_another or comparison else settings.artifacts,

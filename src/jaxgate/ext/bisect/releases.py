@@ -21,7 +21,6 @@ from jaxgate.model.outcome import UsageError
 from jaxgate.model.words import shortlist
 from jaxgate.processes.child import Finished, run_child
 from jaxgate.processes.pytest_child import Side
-from jaxgate.settings import LAUNCHES
 
 _EXTRAS = {"jax-cuda12-plugin": "cuda12", "jax-cuda13-plugin": "cuda13", "libtpu": "tpu"}
 """What brings the plugins that are installed here, so that another jax finds this machine's devices, too."""
@@ -139,7 +138,7 @@ class ReleaseRange:
         if not timed:
             return []
         with self.opened(self.good, copied=False) as good:
-            return [f"--perf-against-env={good.python}", f"--perf-launches={LAUNCHES}"]
+            return [f"--perf-against={good.python}"]
 
     def left(self, marks: Sequence[tuple[str, Mark]]) -> Left:
         """What is left of the range."""

@@ -177,15 +177,14 @@ class Revisions:
     def _recordings(self, here: Baseline, good: Baseline, tolerances: Sequence[Tolerance]) -> Compared:
         """Compare what two environments recorded: their facts."""
         launches = Launches(here=(here,), there=(good,), why_not="")
-        other = self._range.describe(self._range.good)
+        other = "==".join(self._range.describe(self._range.good).split())
         verdict = judge_environment(here.case, (), here.as_measured(), launches, other=other, tolerances=tolerances)
-        elsewhere = f"--perf-against-env {'=='.join(other.split())}"
         return Compared(
             findings=tuple(finding for finding in verdict.findings if finding.status is not Status.SAME),
             time=verdict.time.status,
             ratio=None,
             reason=verdict.time.reason,
-            text=explain(verdict, test=self._subject.test, elsewhere=elsewhere),
+            text=explain(verdict, test=self._subject.test, elsewhere=f"--perf-against {other}"),
         )
 
     @contextmanager

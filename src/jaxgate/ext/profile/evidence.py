@@ -34,6 +34,8 @@ from jaxgate.settings import ArtifactSettings
 LONGEST_REFERENCE_NS = 2_000_000_000
 """A reference that takes longer to compile is not profiled: a red case must not cost more than a few seconds."""
 _RETRACES = frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})
+MAX_PROFILED = 8
+"""Cases of a run that is not asked for all: a broken machine fails them all, and a few say it."""
 _SCALARS = (
     "run_ns", "trace_ns", "compile_ns", "traces", "peak_bytes", "temp_bytes", "xla_flops", "collective_bytes",
     "stablehlo_ops",
@@ -143,9 +145,9 @@ class EvidenceCollector:
         """Why a case is not to be profiled; empty if it is. It is asked again once nothing else runs."""
         if self._settings is None or self._settings.when == "never":
             return "not profiled: --perf-profile=never"
-        if self.artifacts.claims(_kind(verdict)) >= self._settings.captures:
-            cases = plural(self._settings.captures, "case was", "cases were")
-            return f"not profiled: {cases} already (perf_captures)"
+        if self._settings.when != "always" and self.artifacts.claims(_kind(verdict)) >= MAX_PROFILED:
+            cases = plural(MAX_PROFILED, "case was", "cases were")
+            return f"not profiled: {cases} already; --perf-profile=always profiles all"
         return ""
 
     def take(

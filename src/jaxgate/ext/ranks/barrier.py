@@ -168,4 +168,4 @@ def hanging(places: Sequence[tuple[str, str]], timeout_s: float, doing: str) -> 
     each = [f"{name} {f'is at {place}' if place else 'does not answer'}" for name, place in places]
     hang = "hangs" if len(places) == 1 else "hang"
     names = " and ".join(name for name, _ in places)
-    return f"{names} {hang}: no progress for {timeout_s:g} s while {doing} (JAXGATE_RANK_TIMEOUT); {'; '.join(each)}"
+    return f"{names} {hang}: no progress for {timeout_s:g} s while {doing} (the last number of --perf-distributed); {'; '.join(each)}"

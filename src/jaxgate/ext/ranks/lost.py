@@ -12,7 +12,7 @@ import pytest
 
 from jaxgate.ext.ranks.barrier import BrokenRanksError, RankBarrier
 from jaxgate.judge.verdict import judge_invalid
-from jaxgate.plugin.options.table import DISTRIBUTED, RANK_TIMEOUT
+from jaxgate.plugin.options.table import DISTRIBUTED
 from jaxgate.plugin.stash import SESSION, STDERR
 from jaxgate.settings import RankSettings
 
@@ -94,6 +94,6 @@ def give_up(config: pytest.Config, settings: RankSettings) -> None:
     which = "" if settings.rank is None else f"; this is rank {settings.rank} of {settings.count}"
     say(
         config,
-        f"{DISTRIBUTED.flag}: the other processes have not come within {settings.timeout_s:g} s ({RANK_TIMEOUT.name}){which}",
+        f"{DISTRIBUTED.flag}: the other processes have not come within {settings.timeout_s:g} s (its last number){which}",
     )
     os._exit(1)

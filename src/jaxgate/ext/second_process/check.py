@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _SEED = "PYTHONHASHSEED"
 _HERE = (RunKind.JUDGE, RunKind.UPDATE, RunKind.REVIEW)
+MAX_ASKED = 20
+"""Cases that it is asked about: it takes 2 s to start, and each case as long as it does without a clock."""
 _LINE = 60
 """Characters that are shown of a line of a program."""
 _SO = "so that none finds it in the compile cache; a set, an id, the time or an earlier trace decides it"
@@ -35,7 +37,7 @@ def wrong_with(session: GateSession) -> list[str]:
     """Ask about the programs of a run that judged or recorded here: what the process decides, no other one finds compiled."""
     settings = session.settings
     not_here = settings.target or settings.ranks or settings.elsewhere or settings.other_side or settings.as_measured
-    asked = _asked(session) if settings.kind in _HERE and not not_here else {}
+    asked = _asked(session) if settings.opinion_s and settings.kind in _HERE and not not_here else {}
     if not asked:
         return []
     tests = tuple(dict.fromkeys(reversed([session.result.tests[case] for case in asked])))  # in another order
@@ -81,7 +83,7 @@ def _asked(session: GateSession) -> Mapping[str, Verdict]:
         and verdict.hardware.platform != "tpu"
         and (verdict.recorded or verdict.case in changed)
     }
-    return dict(list(found.items())[: session.settings.second_process])
+    return dict(list(found.items())[:MAX_ASKED])
 
 
 def _both(session: GateSession, verdict: Verdict, folder: Path) -> tuple[Baseline, Baseline] | None:

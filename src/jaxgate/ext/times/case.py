@@ -1,9 +1,8 @@
-"""Stored times in a run that judges: on registered hardware, where no duel can answer."""
+"""Stored times in a run that judges: on the hardware that has them, where no duel can answer."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,17 +16,16 @@ from jaxgate.model.baseline import StoredBaseline
 from jaxgate.model.duel import BrokenDuelError
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.processes.pytest_child import Side
+from jaxgate.settings import RunKind
 
-OPTION = "--perf-record-times"
-RECORD = f"record them: {OPTION} 10"
+RECORD = f"record them: {RunKind.RECORD_TIMES.flag}"
 ITSELF = "a duel of a program with itself cannot show that"
 
 
 class StoredTimesClock:
-    """Answers with stored times where the hardware is registered and a duel cannot."""
+    """Answers with stored times where there are some of this hardware, and a duel cannot; with ``None`` for them never."""
 
-    def __init__(self, quiet: Sequence[str], times: TimesStore, again: Side) -> None:
-        self._quiet = frozenset(quiet)
+    def __init__(self, times: TimesStore | None, again: Side) -> None:
         self._times = times
         self._again = again
 
@@ -43,7 +41,7 @@ class StoredTimesClock:
             InvalidCaseError: If their file cannot be trusted, or today's time is none.
         """
         now = difference.now
-        if now.processes > 1 or now.hardware.slug not in self._quiet:
+        if self._times is None or now.processes > 1 or not self._times.any_of(now.hardware):
             return timing
         if not may_answer(difference, record, duelled=timing.decision is not None):
             return timing
@@ -66,10 +64,6 @@ class StoredTimesClock:
             decision = decide_stored(limit, now.samples.run_ns if now.samples else 0)
         except BrokenDuelError as error:
             raise InvalidCaseError("timing against stored times", str(error)) from None
-        busy = sum(bool(session.objections) for session in counted)
-        if busy:
-            when = f"{busy} of {len(counted)} sessions were recorded on a machine that was not quiet"
-            decision = replace(decision, reason=f"{decision.reason}; {when}")
         if not only_environment:
             decision = replace(decision, reason=f"{decision.reason}; {no_duel}")
         repeat = StoredTimeRepeat(again=self._again, test=test, now=now, accepted=record.baseline, limit=limit)

@@ -34,6 +34,10 @@ class TimesStore:
         """Where the times of a case lie, whether or not they exist."""
         return self.root / folder_name(hardware.slug, self.line) / FOLDER / f"{case}.json"
 
+    def any_of(self, hardware: HardwareKey) -> bool:
+        """Whether somebody called this hardware quiet and exclusive, by storing times of it."""
+        return (self.root / folder_name(hardware.slug, self.line) / FOLDER).is_dir()
+
     def load(self, hardware: HardwareKey, case: str) -> StoredTimes:
         """Read the times of a case on exactly this hardware; none where there is no file.
 

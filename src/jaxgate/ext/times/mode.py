@@ -1,4 +1,4 @@
-"""The pytest side of ``--perf-record-times``: in place of the tests, and in the terminal."""
+"""The pytest side of ``--perf-update=times``: in place of the tests, and in the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from jaxgate.ext.times.text import RecordingOutcome, recording_table
 from jaxgate.model.outcome import UsageError
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.modes.base import InsteadOfTests
-from jaxgate.plugin.options.table import BUSY_OK
 from jaxgate.plugin.session_start import given_instruments, selection, terminal
 from jaxgate.plugin.stash import SETTINGS
 from jaxgate.processes.pytest_child import child_environment
@@ -36,7 +35,7 @@ class TimesRecorder(InsteadOfTests):
     def carry_out(self, session: pytest.Session, tests: list[str]) -> None:
         """Record the sessions."""
         del tests
-        from jaxgate.ext.times.sessions import BusyMachineError, TimeRecording, refuse_unregistered  # noqa: PLC0415 - imports JAX
+        from jaxgate.ext.times.sessions import BusyMachineError, TimeRecording  # noqa: PLC0415 - imports JAX
 
         config = session.config
         settings = config.stash[SETTINGS]
@@ -46,7 +45,6 @@ class TimesRecorder(InsteadOfTests):
         )
         try:
             hardware = instruments.find_hardware(config.rootpath, child_environment(settings))
-            refuse_unregistered(hardware, settings.quiet)
             with Progress(terminal(config), RunKind.RECORD_TIMES.flag) as progress:
                 self._recording.run(hardware, progress)
         except BusyMachineError as error:
@@ -89,13 +87,11 @@ class TimesRecorder(InsteadOfTests):
             out.write_line("No session recorded a case: nothing is stored.", red=True)
         if found.kept:
             folder = os.path.relpath(found.settings.baselines, config.invocation_params.dir)
-            out.write_line(
-                f"Recorded {found.sessions} of {found.settings.record_times} sessions under {folder}; commit it."
-            )
+            out.write_line(f"Recorded {found.sessions} of {found.wanted} sessions under {folder}; commit it.")
         if any(row.outcome is RecordingOutcome.NOISY for row in rows):
             out.write_line("NOISY does not gate by stored times: proposed for un-gating, a person decides.")
         if self._busy:
-            out.write_line(f"REFUSED: {self._busy} (exit code 2). Make it quiet, or set {BUSY_OK.name}=1.", red=True)
+            out.write_line(f"REFUSED: {self._busy} (exit code 2). Make it quiet.", red=True)
 
 
 MODES = {RunKind.RECORD_TIMES: TimesRecorder}

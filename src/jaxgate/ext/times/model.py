@@ -27,7 +27,6 @@ class TimedSession:
     fingerprints: Fingerprints  # those of the accepted baseline that it was recorded for; its own program was the same
     environment: Mapping[str, str]  # where it ran
     machine: str  # what the look at the machine saw, for people
-    objections: tuple[str, ...]  # what spoke against recording on it; empty on a quiet machine
 
     def __post_init__(self) -> None:
         """Refuse what is no time: its logarithm decides."""

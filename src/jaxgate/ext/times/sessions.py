@@ -1,4 +1,4 @@
-"""``--perf-record-times K``: the times of the selected cases from K fresh processes, stored on quiet hardware.
+"""``--perf-update=times``: the times of the selected cases from fresh processes, stored on quiet hardware.
 
 This process runs no test and takes no device: it looks at the machine, lets one process after the other record
 the selection into a folder of its own, and stores what they measured of programs that are the accepted ones.
@@ -7,7 +7,7 @@ the selection into a folder of its own, and stores what they measured of program
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,9 +25,11 @@ from jaxgate.model.outcome import UsageError
 from jaxgate.observe.machine.load import MachineState, look, read_ticks
 from jaxgate.processes.hardware_query import ask_hardware
 from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, child_environment, naming, record_selection
-from jaxgate.settings import AS_MEASURED, Settings
+from jaxgate.settings import AS_MEASURED, RunKind, Settings
 
-RECORD_TIMES_OPTION = "--perf-record-times"
+SESSIONS = 10
+"""Processes of a recording: with half as many the limit of the next one is a third wider."""
+_OPTION = RunKind.RECORD_TIMES.flag
 
 
 class BusyMachineError(Exception):
@@ -43,29 +45,7 @@ def find_hardware(project: Path, environ: Mapping[str, str]) -> HardwareKey:
     try:
         return ask_hardware(project, environ)
     except UsageError as error:
-        raise UsageError(f"{RECORD_TIMES_OPTION}: the devices could not be asked: {error}") from None
-
-
-def refuse_unregistered(hardware: HardwareKey, quiet: Sequence[str]) -> None:
-    """Refuse hardware that nobody called quiet and exclusive, with the line to add.
-
-    Args:
-        hardware: The first device; how many a case uses is not known yet.
-        quiet: The registered slugs.
-
-    Raises:
-        UsageError: If no number of such devices is registered.
-    """
-    kind = hardware.slug.rpartition("-")[0]
-    if not any(slug.rpartition("-")[0] == kind for slug in quiet):
-        raise UsageError(f"{RECORD_TIMES_OPTION}: {_unregistered(hardware.slug)}")
-
-
-def _unregistered(slug: str) -> str:
-    return (
-        f"expected hardware that is registered as quiet and exclusive, found {slug}. Where it is, add "
-        f'perf_quiet = ["{slug}"] under [tool.pytest] ([tool.pytest.ini_options] before pytest 9), or set JAXGATE_QUIET={slug}'
-    )
+        raise UsageError(f"{_OPTION}: the devices could not be asked: {error}") from None
 
 
 @dataclass(slots=True)
@@ -81,6 +61,7 @@ class TimeRecording:
     kept: dict[tuple[str, str], tuple[StoredTimes, Baseline]] = field(default_factory=dict)
     refused: dict[tuple[str, str], str] = field(default_factory=dict)  # why a case was not stored
     sessions: int = 0  # how many were recorded
+    wanted: int = field(default_factory=lambda: SESSIONS)  # how many are to be
     look: Callable[..., MachineState] = look  # looks whether the machine is quiet
     record: RecordSelection = record_selection  # records the tests in another process
 
@@ -88,40 +69,35 @@ class TimeRecording:
         """Record the sessions, each of them looked at.
 
         Raises:
-            BusyMachineError: If the machine is busy or throttled, and that was not allowed; what was stored
-                before stays.
+            BusyMachineError: If the machine is busy or throttled; what was stored before stays.
             UsageError: If a session cannot be collected.
         """
         made_from = read_provenance(self.project)  # before the first file is written, which makes the checkout dirty
         first = self._look(hardware.platform)
         variables = child_environment(self.settings) | naming(self.settings)
-        for number in range(1, self.settings.record_times + 1):
-            progress(f"session {number} of {self.settings.record_times}")
+        for number in range(1, self.wanted + 1):
+            progress(f"session {number} of {self.wanted}")
             begin = read_ticks()
             with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
                 into = Path(name)
-                side = Side(self.project, {**variables, AS_MEASURED: "1"}, RECORD_TIMES_OPTION)
+                side = Side(self.project, {**variables, AS_MEASURED: "1"}, _OPTION)
                 self.failed |= self.record(side, self.chosen, into)
                 recorded = [read_baseline(path) for path in baseline_files(into)]
             seen = self._look(hardware.platform, after_work=True, since=begin)
-            noted = tuple(dict.fromkeys((*first.objections, *seen.objections)))
             for baseline in recorded:
-                self._keep(baseline, made_from, machine=f"before: {first}; after: {seen}", objections=noted)
+                self._keep(baseline, made_from, machine=f"before: {first}; after: {seen}")
             self.sessions += 1
 
     def _look(self, platform: str, **how: object) -> MachineState:
         seen = self.look(platform, **how)
         self.looks.append(seen)
-        if seen.objections and not self.settings.busy_ok:
+        if seen.objections:
             raise BusyMachineError("; ".join(seen.objections))
         return seen
 
-    def _keep(self, recorded: Baseline, made_from: Provenance, *, machine: str, objections: tuple[str, ...]) -> None:
+    def _keep(self, recorded: Baseline, made_from: Provenance, *, machine: str) -> None:
         """Store one session of one case, or note why not."""
         slug, case = recorded.hardware.slug, recorded.case
-        if slug not in self.settings.quiet:
-            self.refused[slug, case] = _unregistered(slug)
-            return
         if recorded.hardware.is_virtual:
             self.refused[slug, case] = SHARED_CORES
             return
@@ -144,7 +120,6 @@ class TimeRecording:
                 fingerprints=known.baseline.fingerprints,
                 environment=recorded.environment,
                 machine=machine,
-                objections=objections,
             )
             times = TimesStore(self.settings.baselines, recorded.line).add(recorded.hardware, case, session)
         except CorruptBaselineError as error:

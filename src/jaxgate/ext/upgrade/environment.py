@@ -1,6 +1,6 @@
 """The other environment of a comparison: what the user asked for.
 
-Each ``--perf-against-env``, or argument of ``jaxgate upgrade``, adds one item: a virtual environment (or its interpreter), a
+Each ``--perf-against``, or argument of ``jaxgate upgrade``, adds one item: a virtual environment (or its interpreter), a
 requirement, or a setting ``NAME=VALUE``.
 """
 
@@ -17,7 +17,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 from jaxgate.model.outcome import UsageError
 from jaxgate.model.words import cut
 
-OPTION = "--perf-against-env"
+OPTION = "--perf-against"
+LAUNCHES = 5
+"""Processes of each environment: chance alone separates them once in 252."""
+_EXPECTED = (
+    "the folder of a virtual environment, a requirement such as jax==0.10.2, or NAME=VALUE (XLA_FLAGS, xla_…, jax_…)"
+)
 _SETTING = re.compile(r"((?:jax|xla)_[a-z0-9_]+|[A-Z_][A-Z0-9_]*)=(?!=)(.*)", re.DOTALL)
 """Other names in lower case are no settings: ``jax=0.10.2`` lacks a sign, and would change nothing."""
 
@@ -63,12 +68,9 @@ def parse_environment(items: Sequence[str], folder: Path, *, may_make: bool = Fa
         elif os.sep in item or os.path.exists(folder / item):  # noqa: PTH110 - what can be no path is no error there
             if python is not None:
                 raise UsageError(f"expected one environment, found a second: {item}")
-            python = interpreter(folder / os.path.expanduser(item))  # noqa: PTH111 - an unknown user is no error there
+            python = interpreter(_path(item, folder))
         else:
-            raise UsageError(
-                f"expected the folder of a virtual environment, a requirement such as jax==0.10.2, or "
-                f"NAME=VALUE (XLA_FLAGS, xla_…, jax_…), found {cut(repr(item), 200)}"
-            )
+            raise UsageError(f"expected {_EXPECTED}, found {cut(repr(item), 200)}")
     if python is not None and requirements and not may_make:
         raise UsageError("expected an environment or requirements, found both; install them into it")
     return EnvironmentSpec(
@@ -87,11 +89,25 @@ def interpreter(path: Path) -> Path:
     Raises:
         UsageError: If there is none.
     """
-    candidates = [path / "bin" / "python", path / "Scripts" / "python.exe", path]
-    for candidate in candidates:
-        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):  # noqa: PTH113 - likewise
+    if (found := _interpreter_at(path)) is None:
+        raise UsageError(f"expected a virtual environment or an interpreter, found none at {cut(str(path), 200)}")
+    return found
+
+
+def _interpreter_at(path: Path) -> Path | None:
+    for candidate in (path / "bin" / "python", path / "Scripts" / "python.exe", path):
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):  # noqa: PTH113 - what can be no path is no error there
             return candidate.absolute()  # not resolved: a virtual environment's interpreter is a link
-    raise UsageError(f"expected a virtual environment or an interpreter, found none at {cut(str(path), 200)}")
+    return None
+
+
+def _path(item: str, folder: Path) -> Path:
+    return folder / os.path.expanduser(item)  # noqa: PTH111 - an unknown user is no error there
+
+
+def is_environment(item: str, folder: Path) -> bool:
+    """Whether it says what an environment has, and is not a revision of git: a branch may have the form of a path."""
+    return is_setting(item) or is_requirement(item) or _interpreter_at(_path(item, folder)) is not None
 
 
 def is_requirement(item: str) -> bool:

@@ -20,6 +20,7 @@ from jaxgate.model.claim import Claim
 from jaxgate.model.measurement import Measurement
 from jaxgate.model.outcome import UsageError
 from jaxgate.model.verdict import Verdict
+from jaxgate.model.words import plural
 from jaxgate.model.workload import Case
 from jaxgate.observe.source_lines import without_folders
 from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, record_selection
@@ -50,7 +51,9 @@ class Comparison:
         launches = Launches(
             here=here if whole else (), there=there if whole else (), why_not=self.failed.get(test, recorded)
         )
-        described = f"{self.other} ({len(self.there)} launches of each, order from seed {self.seed})"
+        described = (
+            f"{self.other} ({plural(len(self.there), 'launch', 'launches')} of each, order from seed {self.seed})"
+        )
         return judge_environment(case.name, claims, now, launches, other=described, tolerances=case.tolerances)
 
     def differences(self) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from jaxgate.model.measurement import Measurement
 from jaxgate.model.numbers import Facts
 from jaxgate.model.policy import FactPolicy
 from jaxgate.model.verdict import Finding, Origin, TimeVerdict, Verdict
-from jaxgate.model.words import detectable
+from jaxgate.model.words import detectable, plural
 from jaxgate.model.workload import Tolerance
 
 MIN_LAUNCHES = 4
@@ -137,7 +137,10 @@ def decide_launches(here: Sequence[float], there: Sequence[float], *, threshold:
     spread = log(max(there) / centre_there * centre_here / min(here))
     sees = exp(log(1 + tolerated) + POWER_FACTOR * spread) - 1
     if launches < MIN_LAUNCHES:
-        status, reason = Status.UNDECIDED, f"{launches} launches of each decide nothing, {MIN_LAUNCHES} are needed"
+        status, reason = (
+            Status.UNDECIDED,
+            f"{plural(launches, 'launch', 'launches')} of each decide nothing, {MIN_LAUNCHES} are needed",
+        )
     elif low > 1 + tolerated:
         status, reason = Status.SLOWER, f"every launch was more than {tolerated:.1%} slower than every launch there"
     elif high < 1 / (1 + tolerated):

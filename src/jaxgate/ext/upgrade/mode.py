@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxgate.ext.upgrade.environment import parse_environment
+from jaxgate.ext.upgrade.environment import LAUNCHES, parse_environment
 from jaxgate.ext.upgrade.judge import judge_upgrade
 from jaxgate.ext.upgrade.model import Answer, UpgradeReport
 from jaxgate.ext.upgrade.text import upgrade_json, upgrade_lines, upgrade_page
@@ -22,7 +22,6 @@ from jaxgate.keep.files import write_atomic
 from jaxgate.model.outcome import UsageError
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.modes.base import InsteadOfTests
-from jaxgate.plugin.options.table import UPGRADE
 from jaxgate.plugin.session_start import given_instruments, recording, selection
 from jaxgate.plugin.stash import SETTINGS
 from jaxgate.processes.pytest_child import child_environment, naming
@@ -99,13 +98,13 @@ def _compare(config: pytest.Config, tests: list[str]) -> UpgradeReport:
 
     settings = config.stash[SETTINGS]
     cache = getattr(config, "cache", None)  # absent with -p no:cacheprovider
-    with recording(config, UPGRADE.flag) as (into, progress):
+    with recording(config, settings.kind.flag) as (into, progress):
         recorded = record_upgrade(
             config.rootpath,
             parse_environment(settings.upgrade, config.invocation_params.dir, may_make=True),
             selection(config),
             tests,
-            launches=0 if config.getoption("benchmark_disable", False) else settings.launches,
+            launches=0 if config.getoption("benchmark_disable", False) else LAUNCHES,
             into=into,
             cache=(into if cache is None else Path(cache.mkdir("jaxgate"))) / "environments",
             progress=progress,

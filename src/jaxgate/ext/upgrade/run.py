@@ -7,6 +7,7 @@ or something could not be compared.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,9 +21,8 @@ from jaxgate.cli.pytest_arguments import suite, takes_a_value
 from jaxgate.ext.upgrade.environment import is_requirement, is_setting
 from jaxgate.ext.upgrade.model import Answer
 from jaxgate.keep.files import read_json
-from jaxgate.settings import RESULTS_INTO
+from jaxgate.settings import RESULTS_INTO, UPGRADE_TO
 
-OPTION = "--perf-upgrade"
 _EXPECTED = (
     "expected what to upgrade to: a requirement such as jax==0.12.0.1, NAME=VALUE, or an environment with --python"
 )
@@ -53,10 +53,10 @@ def upgrade(
         items.append(str(Path(found).absolute()))
     if not items:
         return _refuse(_EXPECTED)
-    command = [sys.executable, "-m", "pytest", *suite(rest), *(f"{OPTION}={item}" for item in items), *rest]
+    command = [sys.executable, "-m", "pytest", *suite(rest), *rest]
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
         into = Path(name) / "upgrade.json"
-        status = run(command, env={**environ, RESULTS_INTO: str(into)})
+        status = run(command, env={**environ, RESULTS_INTO: str(into), UPGRADE_TO: shlex.join(items)})
         code, why = _meaning(into, status)
     say(f"jaxgate upgrade: {why} (exit code {code})")
     return code

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from jaxgate.plugin.options.table import DISTRIBUTED, MODES, TARGET, UPDATE, WHY
-from jaxgate.settings import RunKind, Update
+from jaxgate.ext import parts
+from jaxgate.plugin.options.table import AGAINST, DISTRIBUTED, MODES, PLAN, TARGET, UPDATE, WHY
+from jaxgate.settings import UPGRADE_TO, RunKind, Update
 
 _NO_OTHER = "{kind} cannot be combined with another kind of run; drop {other}"
 _ONE_BY_ONE = "{kind} runs one process after the other; drop -n"
@@ -32,11 +33,7 @@ KINDS = {
     RunKind.REVIEW: Company(workers="{kind} asks about what one process measured; drop -n", ranks=_FOR_ONE),
     RunKind.TRIM: Company(workers="{kind} runs no test; drop -n", ranks=_FOR_ONE),
     RunKind.AGAINST: Company(others="{other} records, {kind} compares; choose one"),
-    RunKind.AGAINST_ENV: Company(
-        others="{kind} cannot be combined with another kind of run; drop the other --perf- option",
-        samples=True,
-        workers=_ONE_BY_ONE,
-    ),
+    RunKind.AGAINST_ENV: Company(others="{other} records, {kind} compares; choose one", workers=_ONE_BY_ONE),
     RunKind.PLAN: Company(
         others="{kind} predicts a run that judges; drop {other}",
         workers="{kind} runs nothing, so there is nothing to distribute; drop -n",
@@ -59,7 +56,7 @@ def read_kind(config: pytest.Config, environ: Mapping[str, str]) -> tuple[RunKin
     update = _read_update(config)
     if WHY.find(config, {}) and not update:
         raise pytest.UsageError(f"{WHY.flag} gives the reason of a recording; it needs {UPDATE.flag}")
-    given = _given(config, update)
+    given = _given(config, update, environ)
     refusal = _refusal(given, config, environ) or _refuses_target(given, config, environ)
     if refusal:
         raise pytest.UsageError(refusal)
@@ -75,7 +72,7 @@ def _refusal(given: Sequence[RunKind], config: pytest.Config, environ: Mapping[s
     if len(given) > 1:
         return KINDS[given[1]].others.format(kind=given[1].flag, other=option)
     if company.samples and config.getoption("--benchmark-disable", default=False):
-        return f"{option} needs samples; drop --benchmark-disable"
+        return f"{kind.flag} needs samples; drop --benchmark-disable"
     if workers and company.workers and not config.option.collectonly:
         return company.workers.format(kind=kind.flag)
     if ranks and company.ranks:
@@ -113,8 +110,32 @@ def _read_update(config: pytest.Config) -> Update:
     return Update(given)
 
 
-def _given(config: pytest.Config, update: Update) -> list[RunKind]:
+def _given(config: pytest.Config, update: Update, environ: Mapping[str, str]) -> list[RunKind]:
     """The kinds that were asked for, in the order of the table."""
-    recording = {Update.REVIEW: RunKind.REVIEW, Update.TRIM: RunKind.TRIM}
-    found = [recording.get(update, RunKind.UPDATE)] if update else []
-    return found + [kind for kind in KINDS if kind.flag and "update" not in kind and config.getoption(kind.flag)]
+    recording = {Update.REVIEW: RunKind.REVIEW, Update.TRIM: RunKind.TRIM, Update.TIMES: RunKind.RECORD_TIMES}
+    asked = {
+        recording.get(update, RunKind.UPDATE): update,
+        RunKind.AGAINST: revision_of(config),
+        RunKind.AGAINST_ENV: environment_of(config),
+        RunKind.PLAN: config.getoption(PLAN.flag),
+        RunKind.UPGRADE: environ.get(UPGRADE_TO),
+    }
+    return [kind for kind in KINDS if asked.get(kind)]
+
+
+def revision_of(config: pytest.Config) -> str:
+    """The git revision that a run compares with; empty for none."""
+    asked = _against(config)
+    if len(asked) != 1:
+        return ""
+    folder = config.invocation_params.dir
+    return "" if any(part.is_environment(asked[0], folder) for part in parts("environment")) else asked[0]
+
+
+def environment_of(config: pytest.Config) -> tuple[str, ...]:
+    """The environment that a run compares with, item by item; none where it compares with a revision."""
+    return () if revision_of(config) else _against(config)
+
+
+def _against(config: pytest.Config) -> tuple[str, ...]:
+    return tuple(AGAINST.read(config, {}))

@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
+
+from jaxgate.settings import RankSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,6 @@ class Option:
     default: Any = None  # its value where it stands nowhere; `None` for that of its values
     unset: str = ""  # its default in words, where the value itself does not say it
     ini_help: str = ""  # what its ini key is for, where that needs other words
-    ini_type: Literal["string", "args"] = "string"  # type of the ini key
 
     @property
     def flag(self) -> str:
@@ -83,7 +84,7 @@ class Option:
         """Declare the ini key, if it has one."""
         if self.ini:
             text = self.ini_help or self.help.replace(" {default}", "")
-            parser.addini(self.ini, text, type=self.ini_type, default=[] if self.ini_type == "args" else "")
+            parser.addini(self.ini, text, default="")
 
     def find(self, config: pytest.Config, environ: Mapping[str, str]) -> tuple[str, Any] | None:
         """Find where it stands first: command line, environment variable, ini key; what is blank stands nowhere.
@@ -96,6 +97,8 @@ class Option:
         """
         for name, found in self._places(config, environ):
             value = found.strip() if isinstance(found, str) else found
+            if isinstance(found, list):
+                value = [item.strip() for item in found]
             if name == self.flag and "" in (value if isinstance(value, list) else [value]):
                 what = self.values.form.get("metavar", "a value")
                 raise pytest.UsageError(f"{name}: expected {what}, found nothing; write {name}={what}, or leave it out")
@@ -149,6 +152,8 @@ class Option:
 
 
 AUTO = "auto"
+RANK_TIMEOUT_S = 300.0
+"""Longer than most programs take to compile; a stage of a case that takes longer needs more."""
 FALSE = frozenset({"", "0", "false", "no", "off"})
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
@@ -176,12 +181,6 @@ def path(found: str) -> str:
     return found
 
 
-def items(found: str | list[str]) -> tuple[str, ...]:
-    """Items between commas, or one by one."""
-    parts = found.split(",") if isinstance(found, str) else found
-    return tuple(part.strip() for part in parts if part.strip())
-
-
 class Once(argparse.Action):
     """Takes one value: of several argparse would keep the last without a word. pytest parses the same line several times."""
 
@@ -203,15 +202,19 @@ class Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def rank(text: str) -> tuple[str, int, int] | None:
-    """Coordinator, count and rank; ``None`` lets JAX find them."""
-    if text == AUTO:
-        return None
-    coordinator, count, rank = text.split(",")
-    host, _, port = coordinator.rpartition(":")
-    if not host or not 0 < int(port) < 1 << 16 or not 0 <= int(rank) < int(count) or int(count) == 1:
+def rank(text: str) -> RankSettings:
+    """Coordinator, count, rank and, if wanted, a limit; ``auto`` lets JAX find the first three."""
+    where, *parts = text.split(",")
+    limit_s = float(parts.pop()) if len(parts) == (1 if where == AUTO else 3) else RANK_TIMEOUT_S
+    if not 0 < limit_s < math.inf:
         raise ValueError(text)
-    return coordinator, int(count), int(rank)
+    if where == AUTO and not parts:
+        return RankSettings(coordinator=None, count=None, rank=None, timeout_s=limit_s)
+    count, rank = map(int, parts)
+    host, _, port = where.rpartition(":")
+    if not host or not 0 < int(port) < 1 << 16 or not 0 <= rank < count or count == 1:
+        raise ValueError(text)
+    return RankSettings(coordinator=where, count=count, rank=rank, timeout_s=limit_s)
 
 
 def number(expected: str, metavar: str, fits: Callable[[float], bool]) -> Values:

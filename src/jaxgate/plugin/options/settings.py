@@ -6,7 +6,6 @@ Precedence: command line, environment variable, ini key, default.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 from jaxgate.plugin.options import table
 from jaxgate.plugin.options.command_line import STARTED, Started
-from jaxgate.plugin.options.kinds import read_kind
+from jaxgate.plugin.options.kinds import environment_of, read_kind, revision_of
 from jaxgate.plugin.options.option import FALSE, Option
 from jaxgate.settings import (
     AS_MEASURED,
@@ -25,15 +24,14 @@ from jaxgate.settings import (
     NOT_FROM,
     NOTES_INTO,
     OTHER_SIDE,
+    UPGRADE_TO,
     ArtifactSettings,
-    RankSettings,
     RunKind,
     Settings,
 )
 
 STRICT_UNDECIDED = 0.5
 """More than half of the cases UNDECIDED: the machine is unfit, and the gate did not gate."""
-_SLUG = re.compile(r"[a-z]+-[a-z0-9]+(-[a-z0-9]+)*-[1-9][0-9]*")
 
 
 def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ) -> Settings:
@@ -61,23 +59,18 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         stored=Path(environ.get(NAMED_LIKE) or baselines),
         namesakes=frozenset(filter(None, environ.get(NAMESAKES, "").split(os.pathsep))),
         strict=strict,
-        second_process=read(table.SECOND_PROCESS),
         opinion_s=read(table.OPINION),
         budget_s=read(table.BUDGET),
         drift_budget=read(table.DRIFT_BUDGET),
         max_undecided=(STRICT_UNDECIDED if strict else 1.0) if undecided is None else undecided,
-        against=read(table.AGAINST),
-        against_env=read(table.AGAINST_ENV),
-        upgrade=read(table.UPGRADE),
-        launches=read(table.PROCESSES),
+        against=revision_of(config),
+        against_env=environment_of(config),
+        upgrade=tuple(shlex.split(environ.get(UPGRADE_TO, ""))),
         as_measured=AS_MEASURED in environ,
         other_side=OTHER_SIDE in environ,
         typed=_typed(config),
         started_with=started.environ,
         options=started.options,
-        quiet=_quiet(config, environ),
-        record_times=read(table.RECORD_TIMES),
-        busy_ok=read(table.BUSY_OK),
         notes_into=Path(environ[NOTES_INTO]) if environ.get(NOTES_INTO) else None,
         size=read(table.SIZE),
         target=read(table.TARGET),
@@ -85,11 +78,10 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         artifacts=ArtifactSettings(
             when=read(table.PROFILE),
             folder=_artifacts(config, read(table.ARTIFACTS), baselines),
-            captures=read(table.PROFILED),
         ),
         history=read(table.HISTORY),
         time_limit_s=read(table.TIME_LIMIT),
-        ranks=read_ranks(config, environ),
+        ranks=read(table.DISTRIBUTED),
     )
 
 
@@ -101,19 +93,6 @@ def begins_at_once(config: pytest.Config, settings: Settings, environ: Mapping[s
         or bool(config.getoption(table.STRICT.flag))
         or bool(environ.get(NOT_FROM))
     )
-
-
-def read_ranks(config: pytest.Config, environ: Mapping[str, str]) -> RankSettings | None:
-    """Read which rank this is; ``None`` for a run in one process.
-
-    Raises:
-        pytest.UsageError: If that makes no sense.
-    """
-    if table.DISTRIBUTED.find(config, environ) is None:
-        return None
-    coordinator, count, rank = table.DISTRIBUTED.read(config, environ) or (None, None, None)
-    timeout_s = table.RANK_TIMEOUT.read(config, environ)
-    return RankSettings(coordinator=coordinator, count=count, rank=rank, timeout_s=timeout_s)
 
 
 def pass_on(config: pytest.Config) -> None:
@@ -130,15 +109,6 @@ def _typed(config: pytest.Config) -> tuple[str, ...]:
     """The options of this run that decide which baselines are meant: a command to record them must repeat these."""
     chosen = ((option.flag, config.getoption(option.flag)) for option in (table.BASELINES, table.SIZE, table.TARGET))
     return tuple(f"{flag}={shlex.quote(value)}" for flag, value in chosen if value)
-
-
-def _quiet(config: pytest.Config, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Which hardware is registered; a name that cannot be that of hardware would never be met."""
-    slugs: tuple[str, ...] = table.QUIET.read(config, environ)
-    wrong = next((slug for slug in slugs if not _SLUG.fullmatch(slug)), None)
-    if wrong is not None:
-        raise table.QUIET.error(wrong)
-    return slugs
 
 
 def _artifacts(config: pytest.Config, folder: str, baselines: Path) -> Path:

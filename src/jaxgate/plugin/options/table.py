@@ -14,11 +14,11 @@ import pytest
 
 from jaxgate.plugin.options.option import (
     AUTO,
+    RANK_TIMEOUT_S,
     Once,
     Option,
     Values,
     count,
-    items,
     number,
     one_of,
     path,
@@ -26,23 +26,16 @@ from jaxgate.plugin.options.option import (
     share,
     truth,
 )
-from jaxgate.settings import LAUNCHES, ProfileWhen, Size, Update
+from jaxgate.settings import ProfileWhen, Size, Update
 
-MODES = (Update.CREATE, Update.REFRESH, Update.TRIM, Update.REVIEW)
-RANK_TIMEOUT_S = 300.0
-"""Longer than most programs take to compile; a stage of a case that takes longer needs the option."""
-CAPTURES = 8
-"""Cases that are profiled in a run: a broken machine fails them all, and a few say it."""
+MODES = (Update.CREATE, Update.REFRESH, Update.TRIM, Update.REVIEW, Update.TIMES)
 OPINION_S = 20.0
 """A second compile takes as long as the first: nobody waits longer for it than for a program that compiles slowly anyway."""
-SECOND = 20
-"""Cases that a second process is asked about: it takes 2 s to start, and each case as long as it does without a clock."""
 _SWITCH = Values(bool, form={"action": "store_true"}, default=False)
 _UPDATE = {"nargs": "?", "const": str(Update.BOTH), "metavar": "|".join(MODES)}
 _FOLDER = Values(path, "a folder of its own", {"metavar": "DIR"})
 _LIMIT = number("a number of seconds above 0", "SECONDS", lambda number: 0 < number < math.inf)
-_HARDWARE = "hardware as verdicts name it, for example gpu-nvidia-h200-1"
-_RANK = f"HOST:PORT,COUNT,RANK (10.0.0.1:1234,2,0 on the first of two processes) or {AUTO}"
+_RANK = f"HOST:PORT,COUNT,RANK (10.0.0.1:1234,2,0 on the first of two processes) or {AUTO}, then ,SECONDS if wanted"
 
 UPDATE = Option(
     "--perf-update",
@@ -50,7 +43,8 @@ UPDATE = Option(
     "record the selected cases as baselines; touch no other baseline. `create` records only those that have "
     "none of this hardware and release line of jax, `refresh` only those that have one, and the others are judged; `review` judges, then "
     "asks about each case that moved; `trim` runs nothing and removes baselines without a test, and programs "
-    "that no baseline names. Put a path before it",
+    "that no baseline names; `times` judges nothing and stores times from fresh processes, on quiet and exclusive hardware. Put "
+    "a path before it",
 )
 WHY = Option("--perf-why", Values(str, "", {"metavar": "TEXT"}, ""), "reason for the recording, kept in its log")
 BASELINES = Option(
@@ -68,46 +62,13 @@ STRICT = Option(
 )
 AGAINST = Option(
     "--perf-against",
-    Values(str, "", {"metavar": "REV"}, ""),
-    "compare with the programs of a git revision, recorded now from a clean worktree, instead of the stored "
-    "baselines; `merge-base` is where this branch left the trunk",
-)
-AGAINST_ENV = Option(
-    "--perf-against-env",
-    Values(tuple, form={"action": "append", "metavar": "ENV"}, default=()),
-    "compare this environment with another, in fresh processes of both: a virtual environment, a requirement "
-    "(jax==0.10.2), or NAME=VALUE for XLA_FLAGS, an xla_… option or a jax_… setting; may be given several times",
-)
-UPGRADE = Option(
-    "--perf-upgrade",
-    Values(tuple, form={"action": "append", "metavar": "ENV"}, default=()),
-    "judge nothing; hold the facts of the selected cases in another environment, as --perf-against-env takes it, against those "
-    "in this one, time what differs, and answer whether it may take its place; `jaxgate upgrade` gives it. With a requirement an "
-    "interpreter says which Python makes the environment",
-)
-PROCESSES = Option(
-    "--perf-launches",
-    count("1 or more", least=1, default=LAUNCHES),
-    f"fresh processes of each environment (default: {LAUNCHES}; fewer than 4 judge facts only)",
+    Values(tuple, form={"action": "append", "metavar": "WHAT"}, default=()),
+    "compare with something else than the stored baselines: the programs of a git revision, recorded now from a clean worktree "
+    "(`merge-base` is where this branch left the trunk); or another environment, in fresh processes of both: a virtual "
+    "environment, a requirement (jax==0.10.2), or NAME=VALUE for XLA_FLAGS, an xla_… option or a jax_… setting; several of "
+    "these may be given",
 )
 PLAN = Option("--perf-plan", _SWITCH, "run nothing; predict what each selected gate will cost, in seconds")
-RECORD_TIMES = Option(
-    "--perf-record-times",
-    count("1 or more", "K"),
-    "judge nothing; store the times of the selected cases from K fresh processes, on hardware that "
-    "perf_quiet (JAXGATE_QUIET) names as quiet and exclusive",
-)
-BUSY_OK = Option(
-    "JAXGATE_BUSY_OK",
-    Values(truth, "true or false", default=False),
-    "store times though the machine is busy or throttled, and note it",
-)
-QUIET = Option(
-    "JAXGATE_QUIET perf_quiet",
-    Values(items, _HARDWARE, default=()),
-    "hardware, as verdicts name it, where stored times are recorded and judged {default}",
-    ini_type="args",
-)
 SIZE = Option(
     "--perf-size JAXGATE_SIZE perf_size",
     one_of(get_args(Size)),
@@ -154,23 +115,12 @@ HISTORY = Option(
     "where the run is remembered: an SQLite file, relative to the root folder, or none {default}",
     default=".jaxgate/history.sqlite",
 )
-PROFILED = Option(
-    "JAXGATE_CAPTURES perf_captures",
-    count("a number of cases"),
-    "cases that are profiled at most; the others are listed {default}",
-    default=CAPTURES,
-)
 DISTRIBUTED = Option(
     "--perf-distributed JAXGATE_DISTRIBUTED",
-    Values(rank, _RANK, {"metavar": "HOST:PORT,COUNT,RANK"}),
+    Values(rank, _RANK, {"metavar": "HOST:PORT,COUNT,RANK[,SECONDS]"}),
     "run the cases in lock-step on several processes, this one being RANK of COUNT, with jax.distributed's "
-    f"coordinator at HOST:PORT; `{AUTO}` lets JAX find that out from the cluster {{default}}",
-)
-RANK_TIMEOUT = Option(
-    "JAXGATE_RANK_TIMEOUT",
-    _LIMIT,
-    "end the run where no process makes progress for so long {default}",
-    default=RANK_TIMEOUT_S,
+    f"coordinator at HOST:PORT; `{AUTO}` lets JAX find that out from the cluster. One more number is the seconds after which a "
+    f"process that makes no progress ends the run; {RANK_TIMEOUT_S:g} otherwise {{default}}",
 )
 MAX_UNDECIDED = Option(
     "--perf-max-undecided JAXGATE_MAX_UNDECIDED perf_max_undecided",
@@ -189,18 +139,10 @@ OPINION = Option(
     "JAXGATE_OPINION perf_opinion",
     number("a number of seconds, 0 or more", "SECONDS", lambda number: 0 <= number < math.inf),
     "seconds that a second opinion on the result of a case may take, where it has no reference and is recorded or compiled to "
-    "something new: a second compile by what the first took, a tenth of it for the reference interpreter; 0 asks for none "
-    "{default}",
+    "something new: a second compile by what the first took, a tenth of it for the reference interpreter. A second process, too, "
+    "makes what is new: the run fails where its program is another one there; 0 asks neither {default}",
     default=OPINION_S,
-    ini_help="seconds that a second opinion on a result may take; 0 asks for none",
-)
-SECOND_PROCESS = Option(
-    "--perf-second-process JAXGATE_SECOND_PROCESS perf_second_process",
-    count("a number of cases"),
-    "make the programs of at most so many cases once more in a second process, with another order of sets: of cases that the run "
-    "records, and of those whose program changed; the run fails where one is another program there; 0 for none {default}",
-    default=SECOND,
-    ini_help="cases of a run whose programs a second process makes, too; 0 for none",
+    ini_help="seconds that a second opinion on a result may take; 0 asks for none, and no second process",
 )
 DRIFT_BUDGET = Option(
     "JAXGATE_DRIFT_BUDGET perf_drift_budget",
@@ -217,34 +159,19 @@ OPTIONS = (
         BASELINES,
         STRICT,
         AGAINST,
-        AGAINST_ENV,
-        PROCESSES,
         PLAN,
-        RECORD_TIMES,
-        UPGRADE,
-        BUSY_OK,
-    ),
-    *(
-        QUIET,
         SIZE,
         TARGET,
         CPU_DEVICES,
         TIME_LIMIT,
         PROFILE,
         ARTIFACTS,
-        PROFILED,
         HISTORY,
-        DISTRIBUTED,
-        RANK_TIMEOUT,
-        MAX_UNDECIDED,
     ),
-    BUDGET,
-    OPINION,
-    SECOND_PROCESS,
-    DRIFT_BUDGET,
+    *(DISTRIBUTED, MAX_UNDECIDED, BUDGET, OPINION, DRIFT_BUDGET),
 )
-"""In the order of ``--help``; its ini keys begin with that of ``QUIET``."""
-FIRST = (UPDATE, WHY, STRICT, AGAINST, AGAINST_ENV, PLAN, TARGET, PROFILE)
+"""In the order of ``--help``."""
+FIRST = (UPDATE, WHY, STRICT, AGAINST, PLAN, TARGET, PROFILE)
 """What a newcomer needs: the flags that ``pytest --help`` shows."""
 
 
@@ -253,6 +180,4 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("jaxgate", "performance gates (jaxgate); all options: jaxgate --help-all")
     for option in OPTIONS:
         option.add_flag(group, shown=option in FIRST)
-    first = OPTIONS.index(QUIET)
-    for option in (*OPTIONS[first:], *OPTIONS[:first]):
         option.add_ini(parser)
