@@ -324,7 +324,7 @@ JOINTS = {
         "model/verdict",
     },
     "page": {"ext/diff/page", "ext/diff/run", "ext/history/command", "ext/history/page", "ext/targets/runs"},
-    "parts": {"cli/main", "engine/run/ending", "engine/run/result_files", "plugin/gating_run"},
+    "parts": {"cli/main", "engine/run/ending", "engine/run/result_files", "plugin/gating_run", "plugin/options/kinds"},
     "profile": {
         "engine/instruments",
         "engine/run/session",

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from jaxgate.ext import parts
 from jaxgate.plugin.options.table import AGAINST, DISTRIBUTED, MODES, PLAN, TARGET, UPDATE, WHY
 from jaxgate.settings import UPGRADE_TO, RunKind, Update
 
@@ -128,6 +127,8 @@ def revision_of(config: pytest.Config) -> str:
     asked = _against(config)
     if len(asked) != 1:
         return ""
+    from jaxgate.ext import parts  # noqa: PLC0415 - what few runs need
+
     folder = config.invocation_params.dir
     return "" if any(part.is_environment(asked[0], folder) for part in parts("environment")) else asked[0]
 
