@@ -31,7 +31,7 @@ ROOMS = {
 
 ROLES = {
     "model": "energy/protocol history/drift",
-    "observe": "energy/counters energy/nvml_counter energy/rapl_counter energy/run opinion/agreement opinion/ask opinion/interpreter "
+    "observe": "growth/probe energy/counters energy/nvml_counter energy/rapl_counter energy/run opinion/agreement opinion/ask opinion/interpreter "
     "opinion/traits profile/capture profile/op_names profile/programs profile/xplane ranks/barrier ranks/job "
     "ranks/leader ranks/transport repro/anonymous repro/contents repro/edit repro/inputs repro/jax_code repro/modules repro/server "
     "repro/standalone targets/compiled targets/compilers targets/interface targets/topology",
@@ -284,6 +284,15 @@ def test_every_folder_is_a_room():
 
 
 JOINTS = {
+    "growth": {
+        "__init__",
+        "judge/causes/suspects",
+        "judge/verdict",
+        "model/computation",
+        "model/measurement",
+        "observe/measure",
+        "report/text",
+    },
     "energy": {
         "engine/duels/baseline_duel",
         "engine/instruments",

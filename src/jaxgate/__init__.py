@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jaxgate.ext.growth.model import Growth, grows
     from jaxgate.model.claim import Claim, KnownBreak, claim
     from jaxgate.model.computation import Alternative, Amount, Batch, Computation, MaxBatch
     from jaxgate.model.measurement import InvalidCaseError
@@ -22,6 +23,7 @@ __all__ = [
     "Contract",
     "Family",
     "Gate",
+    "Growth",
     "InvalidCaseError",
     "KnownBreak",
     "MaxBatch",
@@ -32,6 +34,7 @@ __all__ = [
     "at_most_bytes",
     "claim",
     "compare",
+    "grows",
     "no_retrace",
     "no_transfer",
 ]
@@ -55,9 +58,10 @@ def __getattr__(name: str) -> Any:
         return getattr(guards, name)
     if name in __all__:
         from jaxgate import settings  # noqa: PLC0415 - the point of this function
+        from jaxgate.ext.growth import model as laws  # noqa: PLC0415 - likewise
         from jaxgate.model import claim, computation, measurement, numbers, workload  # noqa: PLC0415 - likewise
 
-        rooms = (workload, computation, claim, measurement, numbers, settings)
+        rooms = (laws, workload, computation, claim, measurement, numbers, settings)
         return next(getattr(module, name) for module in rooms if hasattr(module, name))
     raise AttributeError(f"module 'jaxgate' has no attribute {name!r}")
 

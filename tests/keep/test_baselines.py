@@ -85,6 +85,7 @@ CONTENT = {
     "launched": {},
     "matmuls": {"float32[8,64] x float32[64,64]": 3},
     "launched_programs": [],
+    "growth": {},
     "libraries": {},
     "native_code": {},
     "operations": {"stablehlo.add 8x64xf32": 37, "stablehlo.dot_general 8x64xf32": 3},
@@ -121,6 +122,7 @@ FREE = (
     "later",
     "launched",
     "matmuls",
+    "growth",
     "libraries",
     "native_code",
     "operations",
@@ -145,6 +147,7 @@ KEYS = [place for place in keys() if place[-1] not in {*range(9), *IN_PLACE} and
 LATER = {
     ("called",): {},
     ("launched_programs",): (),
+    ("growth",): {},
     ("libraries",): {},
     ("native_code",): {},
     ("transferred",): {},

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from jaxgate.ext.energy.model import EnergyRun, NoEnergy, compare_energy, energy_of
+from jaxgate.ext.growth.judge import judge_growth
 from jaxgate.ext.opinion.model import WrongResultError
 from jaxgate.judge.causes.call_causes import compare_later, compare_variants
 from jaxgate.judge.causes.program_causes import compare_products
@@ -135,6 +136,7 @@ def judge(
     settings: tuple[Cause, ...] = ()
     if record is None or baseline is None:
         findings += check_claims(claims, now, reference_duel, tolerances=tolerances)
+        findings += judge_growth(now)
         findings.append(_missing(case, now, tuple(elsewhere)))
         time = TimeVerdict(status=Status.NO_BASELINE, reason="nothing to compare with")
         if python := calls_python(now):
@@ -156,6 +158,8 @@ def judge(
             findings += compare_later(now, baseline)
             findings += compare_variants(now, baseline)
             findings += compare_facts(difference, tolerances, recorded=record.recorded)
+            same_compiler = difference.hardware and not difference.environment
+            findings += judge_growth(now, baseline, same_compiler=same_compiler)
             findings += compare_programs(now, baseline, red_quantities(findings))
             findings += compare_phases(difference, record)
             origin = difference.origin

@@ -35,6 +35,7 @@ LATER_KEYS = frozenset(
         "facts.unmatched_names",
         "fingerprints.devices",
         "fingerprints.executable",
+        "growth",
         "kernels",
         "later",
         "launched_programs",

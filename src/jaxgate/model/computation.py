@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
+from jaxgate.ext.growth.model import Growth
 from jaxgate.model.claim import Claim
 from jaxgate.model.numbers import Contract
 
@@ -122,6 +123,7 @@ class Computation:
             calls are kept for p50 and p99.
         rtol: Relative tolerance between the outputs of subject and reference.
         atol: Absolute tolerance between them; a tenth of ``rtol`` by default, as suits numbers of about 0.1.
+        grow: Sizes at which the subject is compiled as well, and what must hold between them (docs/growth.md).
         eager: Whether the subject is plain Python around jitted calls (the body of a training loop, a function under
             ``nnx.jit``): it and its reference are called as they are, with deep copies of the arguments. Without
             ``carry`` and ``next_args`` each step is called with the same objects, which it may have changed.
@@ -144,6 +146,7 @@ class Computation:
     rtol: float = 1e-4
     atol: float = None  # type: ignore[assignment]  # a number from here on
     eager: bool = False
+    grow: Growth | None = None
 
     def __post_init__(self) -> None:
         """Fill in what follows from other fields; refuse what would mean something else than was meant."""
@@ -151,6 +154,10 @@ class Computation:
             raise ValueError(f"expected a contract, one of {', '.join(get_args(Contract))}, found {self.contract!r}")
         if self.carry is not None and self.next_args is not None:
             raise TypeError("expected carry= or next_args=, found both; either says what the next step is called with")
+        if self.grow is not None and (self.eager or not isinstance(self.grow, Growth)):
+            raise TypeError(
+                f"expected grow=Growth(at, layers=[2, 4, 8]) for a function that jax.jit can trace, found {self.grow!r}"
+            )
         if not all(isinstance(claim, Claim) for claim in self.claims):
             raise TypeError(f"expected claims such as claim('temp_bytes <= reference', 'why'), found {self.claims!r}")
         if self.atol is None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 from jaxgate.ext.energy.model import EnergyRun, NoEnergy
+from jaxgate.ext.growth.model import Grown, Growth
 from jaxgate.model.computation import STEPS, Amount
 from jaxgate.model.machine import HardwareKey, compiled_for, folder_name, release_line
 from jaxgate.model.numbers import STRICT, Contract, Facts, Phases, Samples
@@ -337,6 +338,7 @@ class MeasuredProgram(Measured):
     native_code: Mapping[str, str] = field(default_factory=dict)
     # versions of the packages whose functions made operations of its program, but for those of the environment
     libraries: Mapping[str, str] = field(default_factory=dict)
+    growth: Mapping[str, Grown] = field(default_factory=dict)  # what it has at other sizes, by name of a size
 
     @property
     def sent_bytes(self) -> int | None:
@@ -384,6 +386,7 @@ class Measurement(MeasuredProgram):
     demand: Demand | None = None  # what one call asks of one device, where it was compiled for a target
     # what the counters of its devices said of a run of calls, or why nothing; `None` where nobody asked
     energy: EnergyRun | NoEnergy | None = None
+    growing: Growth | None = None  # what was asked of its growth
 
     @property
     def traces_each_call(self) -> bool:

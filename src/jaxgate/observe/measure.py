@@ -76,7 +76,21 @@ def observe(
         target=target,
         meters=meters,
     )
-    return _measure(computation, target)(computation, build, tools)
+    return _grown(_measure(computation, target)(computation, build, tools), computation, tools)
+
+
+def _grown(observed: Observation, computation: Computation, tools: Tools) -> Observation:
+    """What was observed, with what the case has at other sizes, where it asks for that."""
+    if computation.grow is None:
+        return observed
+    if tools.together is not ALONE:
+        raise InvalidCaseError("looking at other sizes", "expected one process; leave grow= out of a run over several")
+    from jaxgate.ext.growth.probe import observe_growth  # noqa: PLC0415 - what few cases need
+
+    now = observed.measurement
+    growth, lines = observe_growth(computation, computation.grow, now, tools)
+    culprits = replace(now.culprits, lines={**lines, **now.culprits.lines})
+    return replace(observed, measurement=replace(now, growing=computation.grow, growth=growth, culprits=culprits))
 
 
 def _measure(

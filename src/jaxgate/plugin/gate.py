@@ -142,7 +142,7 @@ class Gate:
                 case with the target in its name; on the hardware of the run it is not gated.
             options: Claims as keywords: ``max_temp_bytes=2_000_000``, ``exact_collectives=1``, ``min_aliased_bytes=…``;
                 and further fields of ``Computation``: ``expected_traces``, ``analytic_flops``, ``next_args``,
-                ``contract``, ``rtol``, ``atol``; ``eager=True`` for plain Python around jitted calls, called as it is.
+                ``contract``, ``rtol``, ``atol``; ``grow=Growth(at, layers=[2, 4, 8])`` for laws of growth; ``eager=True`` for plain Python around jitted calls, called as it is.
 
         Returns:
             The verdict, if the test goes on. One that only the clock makes red waits for the end of the session,

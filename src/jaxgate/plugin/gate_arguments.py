@@ -14,7 +14,7 @@ from jaxgate.model.workload import Case, Tolerance
 from jaxgate.observe.arguments.carry import Names
 from jaxgate.observe.arguments.function_case import case_of_function
 
-_OPTIONS = frozenset({"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol", "eager"})
+_OPTIONS = frozenset({"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol", "eager", "grow"})
 
 
 @contextmanager

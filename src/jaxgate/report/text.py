@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jaxgate.ext.energy.model import EnergyRatio
 from jaxgate.ext.energy.text import call_energy, energy_details, energy_row, ratio_of_energy
+from jaxgate.ext.growth.model import OVER
 from jaxgate.ext.history.text import describe_drift
 from jaxgate.ext.profile.model import Side
 from jaxgate.ext.profile.table import blame
@@ -136,8 +137,13 @@ def details(verdict: Verdict) -> list[str]:
     """
     held = [finding for finding in verdict.findings if finding.kind == "claim" and finding.status is Status.SAME]
     lines = [f"holds: {describe_finding(finding)}" for finding in held if finding.now != finding.allowed]
+    laws = [
+        f"{one.name}: {one.detail}"
+        for one in verdict.findings
+        if one.name.startswith(OVER) and one.status is Status.SAME
+    ]
     estimate = [] if verdict.roofline is None else [f"estimate: {roofline_line(verdict.roofline)}"]
-    return [*lines, *estimate, *energy_details(verdict)]
+    return [*lines, *laws, *estimate, *energy_details(verdict)]
 
 
 def call_time(verdict: Verdict, *, rates: bool = True) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from jaxgate.ext.growth.judge import carries_growth
 from jaxgate.judge.causes.array_causes import copied_more, copies, repeats_arrays, stores_each_step, takes_larger_arrays
 from jaxgate.judge.causes.call_causes import (
     AROUND,
@@ -299,6 +300,7 @@ _FINDERS: tuple[Finder, ...] = (
     _jitted_no_more,
     _made_anew,
     _thrown_away,
+    carries_growth,
     _traces_more,
     _not_donated,
     _donation_lost,

@@ -1,0 +1,128 @@
+"""Laws of today against those of the baseline, and against claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from jaxgate.ext.growth.model import COMPILED, OVER, Grown, Growth, Law, at_size, law_of
+from jaxgate.model.baseline import Baseline
+from jaxgate.model.decision import Status
+from jaxgate.model.measurement import Measurement
+from jaxgate.model.verdict import Cause, Finding
+
+_PARTS = {
+    "collectives": {"collectives", "collective_bytes"},
+    "constants": {"constant_bytes"},
+    "operations": {"stablehlo_ops", "trace_equations", "matmul_flops"},
+    "functions": {"trace_calls"},
+    "bytes": {"temp_bytes", "output_bytes", "copied_bytes", "collective_bytes", "xla_flops", "kernels"},
+    "arguments": {"argument_bytes"},
+}
+"""Kinds of parts, and the facts that they make up; what follows from another one comes after it."""
+_WHAT = {
+    "collectives": ", bytes", "constants": ", bytes", "functions": " is called", "arguments": ", bytes", "bytes": ", bytes of results",
+}  # fmt: skip
+
+
+def judge_growth(
+    now: Measurement, baseline: Baseline | None = None, *, same_compiler: bool = False
+) -> Iterator[Finding]:
+    """Say the laws of a case, check what it claims of them, and hold each against the baseline's.
+
+    Args:
+        now: Today's measurement.
+        baseline: What it is held against, if there is anything.
+        same_compiler: Whether laws of what the compiler decides can be held against each other.
+    """
+    if now.growing is not None:
+        yield from _claimed(now.growing, now.growth)
+        for size, grown in now.growth.items():
+            yield Finding(
+                kind="fact", name=f"{OVER} {size}", status=Status.SAME, detail=_laws(grown, now.growing.until.get(size))
+            )
+    for size, theirs in ({} if baseline is None else baseline.growth).items():
+        ours = now.growth.get(size)
+        if ours is not None and ours.sizes == theirs.sizes:
+            yield from _compared(size, ours, theirs, same_compiler=same_compiler)
+            continue
+        found = "none" if ours is None else f"{list(ours.sizes)}"
+        why = f"expected the sizes {list(theirs.sizes)}, found {found}; record it again: --perf-update"
+        yield Finding(kind="fact", name=f"{OVER} {size}", status=Status.INVALID, detail=why)
+
+
+def _claimed(growing: Growth, growth: Mapping[str, Grown]) -> Iterator[Finding]:
+    """A fact without a law breaks its claim."""
+    for claim in growing.claims:
+        grown = growth[claim.size]
+        law = grown.law(claim.fact) if claim.fact in grown.facts else None
+        held = law is not None and law.degree <= claim.degree
+        points = f": {_points(grown.facts[claim.fact])}" if claim.fact in grown.facts else ", as it is not known here"
+        status = Status.SAME if held else Status.REGRESSED
+        yield Finding(kind="claim", name=str(claim), status=status, detail=f"{law or 'no law'}{points}")
+
+
+def _compared(size: str, ours: Grown, theirs: Grown, *, same_compiler: bool) -> Iterator[Finding]:
+    """A law that is worse is red, one that is better an improvement; of what has no law any more the points are said."""
+    for fact in theirs.facts:
+        name, was = f"{fact} over {size}", theirs.law(fact)
+        if fact in COMPILED and not same_compiler:
+            continue
+        if fact not in ours.facts:
+            yield Finding(kind="fact", name=name, status=Status.INVALID, detail="not known at all sizes any more")
+            continue
+        law = ours.law(fact)
+        if was is None or law is was or (law is not None and law.degree == was.degree):
+            continue
+        worse = Status.UNDECIDED if law is None else Status.REGRESSED if law.degree > was.degree else Status.IMPROVED
+        points = f"{_points(ours.facts[fact])}, was {_points(theirs.facts[fact])}"
+        yield Finding(kind="fact", name=name, status=worse, detail=f"{law or 'no law'}, was {was}: {points}")
+
+
+def _laws(grown: Grown, until: int | None) -> str:
+    """The law of each fact that the size moves, and what it will be at a larger one."""
+    moved = {fact: counts for fact, counts in grown.facts.items() if grown.law(fact) is not Law.CONSTANT}
+    laws = ", ".join(f"{fact} {grown.law(fact) or 'no law'}" for fact in moved) or "all constant"
+    text = f"{laws} ({', '.join(map(str, grown.sizes))})"
+    if until is None:
+        return text
+    told = {fact: at_size(grown.law(fact), grown.sizes, counts, until) for fact, counts in moved.items()}
+    known = ", ".join(f"{fact} {count:,}" for fact, count in told.items() if count is not None)
+    return f"{text}; at {until:,}: {known or 'not known'}"
+
+
+def _points(counts: tuple[int, ...]) -> str:
+    return " → ".join(f"{count:,}" for count in counts)
+
+
+def carries_growth(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """What carries the new term of laws: the part whose own law got worse, the steepest and then the largest of them."""
+    for size, ours in now.growth.items():
+        theirs = None if baseline is None else baseline.growth.get(size)
+        worse = [
+            fact
+            for fact in ours.facts
+            if _is_worse(ours.law(fact), theirs.law(fact) if theirs and fact in theirs.facts else None)
+        ]
+        for kind, facts in _PARTS.items():
+            carrier = _carrier(kind, ours, theirs, now.culprits.lines) if facts & set(worse) else ""
+            if carrier:  # the rest follows from it
+                yield Cause(text=f"{carrier}, with {size}", explains=frozenset(worse), sure=theirs is not None)
+                break
+
+
+def _is_worse(law: Law | None, was: Law | None) -> bool:
+    return law is not None and law.degree > (0.0 if was is None else was.degree)
+
+
+def _carrier(kind: str, ours: Grown, theirs: Grown | None, lines: Mapping[str, str]) -> str:
+    before = {} if theirs is None else theirs.parts.get(kind, {})
+    worse = []
+    for name, counts in ours.parts.get(kind, {}).items():
+        law, was = law_of(ours.sizes, counts), law_of(ours.sizes, before[name]) if name in before else None
+        if law is not None and _is_worse(law, was):
+            worse.append((law.degree, counts[-1], name, str(law)))
+    if not worse:
+        return ""
+    *_, name, law_name = max(worse)
+    line = f" at {lines[name]}" if name in lines else ""
+    return f"{law_name}: {name}{_WHAT.get(kind, '')} {_points(ours.parts[kind][name])}{line}"

@@ -1,0 +1,187 @@
+"""How facts follow a size: what was asked for, what each size has, and the law that its points obey."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from jaxgate.model.numbers import STRICT
+
+TRACED = ("trace_calls", "trace_equations", "stablehlo_ops", "matmul_flops", "constant_bytes", "random_bits")
+"""Facts that tracing and lowering decide."""
+COMPILED = (
+    "temp_bytes", "argument_bytes", "output_bytes", "xla_flops", "collectives", "collective_bytes", "kernels", "copied_bytes",
+)  # fmt: skip
+"""Facts that the compiler decides, too."""
+FACTS = (*TRACED, *COMPILED)
+OVER = "growth over"
+"""Begins the name of what says the laws of a case."""
+LEAST = 3
+"""Sizes: two points obey every law."""
+_EXACT, _PADDED = 0.01, 0.05
+"""Share of the steepest slope within which slopes are equal: of what tracing decides, and of what compilers pad and tile."""
+
+
+class Law(Enum):
+    """How a fact follows a size; the value is its degree, by which laws are compared."""
+
+    FALLS = -1.0, "falls"
+    CONSTANT = 0.0, "constant"
+    AT_MOST_LINEAR = 1.0, "at most linear"
+    LINEAR = 1.0, "linear "
+    N_LOG_N = 1.5, "n·log n"
+    QUADRATIC = 2.0, "quadratic"
+    CUBIC = 3.0, "cubic"
+    STEEPER = 4.0, "steeper than cubic"
+
+    @property
+    def degree(self) -> float:
+        """Its power of the size; 4 for all that is steeper."""
+        return self.value[0]
+
+    def __str__(self) -> str:
+        """Its name."""
+        return self.value[1].strip()
+
+
+def law_of(sizes: Sequence[int], counts: Sequence[int], *, share: float = _EXACT) -> Law | None:
+    """The law that all points obey; ``None`` where they rise and fall.
+
+    Slopes between neighbours decide: equal ones are linear, shrinking ones at most linear. Of growing ones a quadratic has
+    slopes that grow evenly, and more where lower powers are subtracted: the nearest power is taken.
+    """
+    slopes = [
+        (after - before) / (large - small)
+        for (small, before), (large, after) in pairwise(zip(sizes, counts, strict=True))
+    ]
+    if not any(slopes):
+        return Law.CONSTANT
+    if max(slopes) <= 0:
+        return Law.FALLS
+    if min(slopes) < 0:
+        return None
+    slack = share * max(slopes)
+    if max(slopes) - min(slopes) <= slack:
+        return Law.LINEAR
+    if all(later <= earlier + slack for earlier, later in pairwise(slopes)):
+        return Law.AT_MOST_LINEAR
+    if any(later < earlier - slack for earlier, later in pairwise(slopes)):
+        return None
+    if _obeys(sizes, counts, lambda size: size * math.log(size)):
+        return Law.N_LOG_N
+    power = _power(sizes[-3:], slopes[-2:])
+    return next((law for law in (Law.QUADRATIC, Law.CUBIC) if power <= law.degree + 0.5), Law.STEEPER)
+
+
+def _obeys(sizes: Sequence[int], counts: Sequence[int], term: Callable[[int], float]) -> bool:
+    """Whether ``a + b · term`` through the outer points meets the inner ones to a thousandth of what the fact grows by."""
+    low, high = term(sizes[0]), term(sizes[-1])
+    grown = counts[-1] - counts[0]
+    meant = [counts[0] + grown * (term(size) - low) / (high - low) for size in sizes]
+    return all(abs(count - wanted) <= grown / 1000 for count, wanted in zip(counts, meant, strict=True))
+
+
+def _power(sizes: Sequence[int], slopes: Sequence[float]) -> float:
+    """The power of the size whose slopes between three sizes have this ratio, to a hundredth; 4 at most."""
+    small, middle, large = sizes
+    wanted = slopes[1] / slopes[0] if slopes[0] else math.inf
+    for hundredths in range(101, 400):
+        power = hundredths / 100
+        early, late = float(middle) ** power - float(small) ** power, float(large) ** power - float(middle) ** power
+        if late / (large - middle) >= wanted * early / (middle - small):
+            return power
+    return 4.0
+
+
+def at_size(law: Law | None, sizes: Sequence[int], counts: Sequence[int], size: int) -> int | None:
+    """What a fact will be at a larger size; ``None`` where its law does not say."""
+    (*_, first, middle, last), (*_, one, two, three) = sizes, counts
+    slope = (three - two) / (last - middle)
+    if law in (Law.CONSTANT, Law.LINEAR):
+        return round(three + slope * (size - last))
+    if law is Law.QUADRATIC:
+        bend = (slope - (two - one) / (middle - first)) / (last - first)
+        return round(three + slope * (size - last) + bend * (size - last) * (size - middle))
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grown:
+    """What a case has at each of some sizes."""
+
+    __pydantic_config__: ClassVar[Any] = STRICT
+
+    sizes: tuple[int, ...]
+    facts: Mapping[str, tuple[int, ...]]  # by name, one for each size; what is not known at all sizes is left out
+    # what makes up a fact, by a kind of parts and a name: operations, bytes of their results, functions that tracing calls
+    parts: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+
+    def law(self, fact: str) -> Law | None:
+        """The law of a fact."""
+        return law_of(self.sizes, self.facts[fact], share=_PADDED if fact in COMPILED else _EXACT)
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthClaim:
+    """A fact grows no faster with a size than a power of it, on any hardware and without a baseline."""
+
+    fact: str
+    size: str
+    degree: float
+
+    def __str__(self) -> str:
+        """Read as a formula."""
+        return f"{self.fact} over {self.size} ≤ {self.degree:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class grows:  # noqa: N801 - read as a verb
+    """``grows("trace_calls", "layers") <= 1``: no faster than linear; 0 is constant, 2 quadratic."""
+
+    fact: str
+    size: str
+
+    def __le__(self, degree: float) -> GrowthClaim:
+        """Claim it."""
+        if self.fact not in FACTS:
+            raise ValueError(f"grows({self.fact!r}, …) cannot be checked; expected one of: {', '.join(FACTS)}")
+        return GrowthClaim(self.fact, self.size, degree)
+
+
+class Growth:
+    """Sizes to compile a case at, and what must hold between them.
+
+    Args:
+        at: Gives the positional arguments of the function at a size, which it gets by keyword: ``at(layers=4)``; arrays or
+            ``jax.ShapeDtypeStruct``. Where another size has another function, an ``Alternative`` with both.
+        claims: What must hold on any hardware: ``grows("temp_bytes", "seq") <= 1``.
+        until: The size for which each fact is foretold, by name.
+        sizes: By name three sizes or more, rising.
+    """
+
+    def __init__(
+        self,
+        at: Callable[..., Any],
+        /,
+        *,
+        claims: Sequence[GrowthClaim] = (),
+        until: Mapping[str, int] | None = None,
+        **sizes: Sequence[int],
+    ) -> None:
+        self.at, self.claims, self.until = at, tuple(claims), dict(until or {})
+        self.sizes = {name: tuple(found) for name, found in sizes.items()}
+        if not self.sizes:
+            raise ValueError("Growth(at, …) expects sizes by name, such as layers=[2, 4, 8]")
+        for name, found in self.sizes.items():
+            rising = all(isinstance(size, int) and size > 0 for size in found) and all(
+                a < b for a, b in pairwise(found)
+            )
+            if len(found) < LEAST or not rising:
+                raise ValueError(f"{name}= expects {LEAST} sizes or more, whole numbers that rise, found {list(found)}")
+        unknown = {claim.size for claim in self.claims} | set(self.until)
+        if unknown := unknown - set(self.sizes):
+            raise ValueError(f"no sizes were given for {', '.join(sorted(unknown))}; expected {', '.join(self.sizes)}")

@@ -1,0 +1,159 @@
+"""A case at several sizes: traced and lowered at each, compiled where its program is new, and never called."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxgate.ext.growth.model import COMPILED, FACTS, Grown, Growth
+from jaxgate.model.computation import Alternative, Computation
+from jaxgate.model.measurement import Measurement
+from jaxgate.observe.errors import guarded
+from jaxgate.observe.machine.environment import fingerprint
+from jaxgate.observe.program.communication import read_communication
+from jaxgate.observe.program.trace_calls import count_trace_calls
+from jaxgate.observe.tools import Tools
+from jaxgate.observe.trace.jaxpr_cost import count_work
+from jaxgate.observe.trace.lowering import Lowered, lower
+from jaxgate.observe.trace.stablehlo import read_structure
+from jaxgate.observe.trace.stages import compile_program, devices_of
+
+MOST = 20
+"""Parts of a kind that are kept: the largest at the largest size."""
+_ARRAY = re.compile(r"((?:\d+x)*)[a-z]+(\d+)$")
+_SENT = re.compile(r"[a-z]+(\d+)\[([\d,]*)\]")
+_CAPTURED = "captured arrays"
+_SIZE = re.compile(r"\d+")
+
+Known = Mapping[str, int | None]
+Parts = Mapping[str, Counter[str]]
+
+
+def observe_growth(
+    computation: Computation, growth: Growth, base: Measurement, tools: Tools
+) -> tuple[dict[str, Grown], dict[str, str]]:
+    """Look at the case at each size.
+
+    Args:
+        computation: The case.
+        growth: The sizes, and what makes the arguments at one.
+        base: What was measured at the case's own size, where it runs.
+        tools: Compile, and remember what was compiled.
+
+    Returns:
+        By name of a size what the case has there; and by name of a part the source line of one.
+
+    Raises:
+        InvalidCaseError: If it cannot be compiled at one of them.
+    """
+    surroundings = fingerprint(base.hardware, sorted(base.environment.items()))
+    lines: dict[str, str] = {}
+    found = {}
+    for name, sizes in growth.sizes.items():
+        each = []
+        for size in sizes:
+            tools.progress(f"looking at {name} = {size:,}")
+            with guarded(f"making the arguments at {name} = {size:,}"):
+                made = growth.at(**{name: size})
+                subject, args = (
+                    (made.function, made.args) if isinstance(made, Alternative) else (computation.subject, made)
+                )
+                args = jax.tree.map(_shape, tuple(args))
+            lowered = lower(
+                subject, args, {}, role=f"subject at {name} = {size:,}", clock=tools.clocks.thread, cold=False,
+                platform=tools.platform,
+            )  # fmt: skip
+            each.append(_read(lowered, surroundings, tools, lines))
+        facts = {fact: tuple(known.get(fact) for known, _ in each) for fact in FACTS}
+        parts = [one for _, one in each]
+        found[name] = Grown(
+            sizes=sizes,
+            facts={fact: counts for fact, counts in facts.items() if None not in counts},  # type: ignore[misc]  # it is in none
+            parts={kind: _largest([one[kind] for one in parts]) for kind in parts[0]},
+        )
+    return found, lines
+
+
+def _read(lowered: Lowered, surroundings: str, tools: Tools, lines: dict[str, str]) -> tuple[Known, Parts]:
+    """Facts and parts at one size; ``lines`` gets those of its parts."""
+    structure = read_structure(lowered.stage.compiler_ir("stablehlo"), lines=True)
+    work, traced = count_work(lowered.traced.jaxpr), count_trace_calls(lowered)
+    compiled, collectives = _compiled(lowered, surroundings, tools)
+    known: dict[str, int | None] = {
+        "trace_calls": traced.count,
+        "trace_equations": work.equations,
+        "stablehlo_ops": sum(structure.operations.values()),
+        "matmul_flops": work.matmul_flops,
+        "constant_bytes": structure.constant_bytes,
+        "random_bits": work.random_bits,
+        **compiled,
+    }
+    operations, made_bytes = Counter[str](), Counter[str]()
+    for label, count in structure.operations.items():
+        operations[_first(label)] += count
+        made_bytes[_first(label)] += count * bytes_of(label)
+    if structure.constants:
+        lines.setdefault(_CAPTURED, structure.constants[-1].text.rpartition(" at ")[2])
+    arguments = Counter[str]()
+    for leaf in lowered.signature:
+        arguments[_SIZE.sub("…", leaf.path)] += leaf.nbytes
+    lines |= {_first(label): line for label, line in structure.lines.items()} | dict(traced.lines)
+    parts = {
+        "operations": operations,
+        "bytes": made_bytes,
+        "functions": Counter(traced.functions),
+        "arguments": arguments,
+        "collectives": Counter(collectives),
+        "constants": Counter({_CAPTURED: structure.constant_bytes}),
+    }
+    return known, parts
+
+
+def _compiled(lowered: Lowered, surroundings: str, tools: Tools) -> tuple[Known, Mapping[str, int]]:
+    """Facts that the compiler decides, and collectives by kind; of a program that was compiled here before as remembered."""
+    key = fingerprint("growth", lowered.fingerprint, lowered.options, surroundings)
+    known = tools.store.load(key) if lowered.options is not None else None
+    if known is None:
+        program = compile_program(lowered, clocks=tools.clocks, lines=False, target=tools.target)
+        sent = read_communication(program, devices_of(program.executable))
+        facts = {fact: getattr(program.facts, fact) for fact in COMPILED}
+        facts |= {"collectives": sent.count, "collective_bytes": sent.nbytes}
+        kinds = Counter[str]()
+        for label, count in sent.counts.items():
+            kinds[_first(label)] += count * sent_bytes(label)
+        known = {"facts": facts, "collectives": dict(kinds)}, []
+        tools.store.save(key, *known)
+    return known[0]["facts"], known[0]["collectives"]
+
+
+def _shape(leaf: Any) -> Any:
+    """An array as its shape: nothing of that size need be there."""
+    if isinstance(leaf, jax.Array):
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding if leaf.committed else None)
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else leaf
+
+
+def _first(label: str) -> str:
+    return label.partition(" ")[0]
+
+
+def bytes_of(label: str) -> int:
+    """Of the result of an operation as the histogram writes it, ``stablehlo.add 8x64xf32``; 0 where it has none, or several."""
+    found = _ARRAY.fullmatch(label.partition(" ")[2])
+    return 0 if found is None else prod(int(size) for size in found[1].split("x") if size) * int(found[2]) // 8
+
+
+def sent_bytes(label: str) -> int:
+    """Of a collective as its histogram writes it, ``all-gather float32[8,16] over 'd'``."""
+    return sum(prod(map(int, filter(None, shape.split(",")))) * int(bits) // 8 for bits, shape in _SENT.findall(label))
+
+
+def _largest(each: Sequence[Counter[str]]) -> Mapping[str, tuple[int, ...]]:
+    most = sorted(each[-1], key=lambda name: (-each[-1][name], name))[:MOST]
+    return {name: tuple(one[name] for one in each) for name in sorted(most)}

@@ -1,0 +1,153 @@
+"""Laws of growth: which one points obey, what is held against which, and what somebody may claim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.factories import baseline, measurement
+
+from jaxgate import Growth, grows
+from jaxgate.ext.growth.judge import carries_growth, judge_growth
+from jaxgate.ext.growth.model import Grown, Law, at_size, law_of
+from jaxgate.model.decision import Status
+
+SIZES = (4, 8, 16)
+LAWS = {
+    "nothing moves": ((7, 7, 7), Law.CONSTANT),
+    "a share of each device": ((64, 32, 16), Law.FALLS),
+    "rises and falls": ((1, 9, 3), None),
+    "falls and rises": ((9, 1, 30), None),
+    "linear from anywhere": ((103, 107, 115), Law.LINEAR),
+    "linear but for a hundredth": ((1000, 2000, 4016), Law.LINEAR),
+    "levels off": ((10, 20, 25), Law.AT_MOST_LINEAR),
+    "a sort": ((80, 240, 640), Law.N_LOG_N),
+    "a square": ((16, 64, 256), Law.QUADRATIC),
+    "pairs": ((6, 28, 120), Law.QUADRATIC),
+    "a line and a small square": ((1016, 2064, 4256), Law.QUADRATIC),
+    "a cube": ((64, 512, 4096), Law.CUBIC),
+    "subsets": ((16, 256, 65536), Law.STEEPER),
+    "a step at the end": ((7, 7, 15), Law.STEEPER),
+}
+
+
+@pytest.mark.parametrize("what", LAWS)
+def test_the_law_that_points_obey(what):
+    """By the slopes between neighbours."""
+    counts, law = LAWS[what]
+    assert law_of(SIZES, counts) is law
+
+
+def test_more_sizes_are_held_to_their_order():
+    """Slopes that grow and shrink are no law."""
+    assert law_of((1, 2, 3, 4), (1, 4, 9, 16)) is Law.QUADRATIC
+    assert law_of((1, 2, 3, 4), (0, 1, 5, 6)) is None
+
+
+@pytest.mark.parametrize(
+    ("counts", "law", "then"),
+    [
+        ((7, 7, 7), Law.CONSTANT, 7),
+        ((3, 7, 15), Law.LINEAR, 99),
+        ((17, 65, 257), Law.QUADRATIC, 10001),
+        ((1, 2, 99), None, None),
+    ],
+)
+def test_what_a_fact_will_be(counts, law, then):
+    """Where its law says so."""
+    assert at_size(law, SIZES, counts, 100) == then
+
+
+def grown(facts, parts=None, sizes=SIZES):
+    """One size that is called layers."""
+    return {"layers": Grown(sizes=sizes, facts=facts, parts=parts or {})}
+
+
+LINEAR = {"trace_calls": (4, 8, 16), "temp_bytes": (64, 128, 256)}
+SQUARE = {"trace_calls": (16, 64, 256), "temp_bytes": (64, 128, 256)}
+
+
+def judged(now, before, *, same_compiler=True):
+    """Name and status of what is not the same."""
+    found = judge_growth(measurement(growth=now), baseline(growth=before), same_compiler=same_compiler)
+    return [(one.name, one.status) for one in found]
+
+
+def test_a_law_that_got_worse_is_red_whatever_its_numbers():
+    """A better one is an improvement; more of the same law is not judged here."""
+    assert judged(grown(LINEAR), grown(LINEAR)) == []
+    assert judged(grown({**LINEAR, "trace_calls": (40, 80, 160)}), grown(LINEAR)) == []
+    assert judged(grown(SQUARE), grown(LINEAR)) == [("trace_calls over layers", Status.REGRESSED)]
+    assert judged(grown(LINEAR), grown(SQUARE)) == [("trace_calls over layers", Status.IMPROVED)]
+    assert judged(grown({**LINEAR, "trace_calls": (9, 1, 9)}), grown(LINEAR)) == [
+        ("trace_calls over layers", Status.UNDECIDED)
+    ]
+
+
+def test_what_another_compiler_decides_is_not_held_against_this_one():
+    """What tracing decides is."""
+    worse = grown({"trace_calls": (16, 64, 256), "temp_bytes": (16, 64, 256)})
+    assert len(judged(worse, grown(LINEAR))) == 2
+    assert judged(worse, grown(LINEAR), same_compiler=False) == [("trace_calls over layers", Status.REGRESSED)]
+
+
+def test_what_vanished_is_invalid():
+    """Other sizes, none, and a fact that is not known any more; a baseline without growth judges nothing."""
+    assert judged({}, grown(LINEAR)) == [("growth over layers", Status.INVALID)]
+    assert judged(grown(LINEAR, sizes=(2, 4, 8)), grown(LINEAR)) == [("growth over layers", Status.INVALID)]
+    assert judged(grown({"trace_calls": (4, 8, 16)}), grown(LINEAR)) == [("temp_bytes over layers", Status.INVALID)]
+    assert judged(grown(SQUARE), {}) == []
+
+
+def claimed(*claims, facts=SQUARE, **more):
+    """What is found without a baseline."""
+    growing = Growth(lambda layers: (layers,), layers=SIZES, claims=claims, **more)
+    return list(judge_growth(replace(measurement(), growth=grown(facts), growing=growing)))
+
+
+def test_claims_need_no_baseline():
+    """A broken one is red, and so is one about a fact that is not known; the laws are told."""
+    held, broken, unknown, told = claimed(
+        grows("trace_calls", "layers") <= 2, grows("trace_calls", "layers") <= 1, grows("kernels", "layers") <= 1
+    )
+    assert [one.status for one in (held, broken, unknown)] == [Status.SAME, Status.REGRESSED, Status.REGRESSED]
+    assert (broken.kind, broken.name) == ("claim", "trace_calls over layers ≤ 1")
+    assert told.detail == "trace_calls quadratic, temp_bytes linear (4, 8, 16)"
+
+
+def test_what_will_be_is_told():
+    """At the size that somebody asks about, of what has a law that says so."""
+    (told,) = claimed(until={"layers": 96}, facts={"trace_calls": (16, 64, 256), "kernels": (7, 7, 15)})
+    assert told.detail.endswith("; at 96: trace_calls 9,216")
+
+
+def test_the_part_whose_law_got_worse_carries_it():
+    """Not the largest, which grew before; what follows from it has no cause of its own."""
+    parts = {"functions": {"large": (400, 800, 1600), "same": (6, 28, 120)}}
+    before = {"functions": {"large": (400, 800, 1600)}}
+    now = measurement(growth=grown(SQUARE, parts))
+    (cause,) = carries_growth(now, baseline(growth=grown(LINEAR, before)))
+    assert cause.text == "quadratic: same is called 6 → 28 → 120, with layers"
+    assert cause.explains == {"trace_calls"}
+    assert not list(carries_growth(now, baseline(growth=grown(SQUARE, parts))))
+
+
+MISUSE = {
+    "two sizes": (lambda: Growth(print, layers=[2, 4]), "layers= expects 3 sizes or more"),
+    "falling sizes": (lambda: Growth(print, layers=[8, 4, 2]), "whole numbers that rise, found [8, 4, 2]"),
+    "no size": (lambda: Growth(print), "expects sizes by name"),
+    "a size that is not there": (
+        lambda: Growth(print, layers=SIZES, until={"steps": 9}),
+        "no sizes were given for steps",
+    ),
+    "a fact that is none": (lambda: grows("speed", "layers") <= 1, "grows('speed', …) cannot be checked"),
+}
+
+
+@pytest.mark.parametrize("misuse", MISUSE)
+def test_what_makes_no_sense_is_refused(misuse):
+    """At once, with what was expected."""
+    make, said = MISUSE[misuse]
+    with pytest.raises(ValueError) as error:  # noqa: PT011 - the text is looked at
+        make()
+    assert said in str(error.value)
