@@ -38,6 +38,15 @@ def test_the_law_that_points_obey(what):
     assert law_of(SIZES, counts) is law
 
 
+def test_noise_makes_no_law():
+    """A call more or less at one size is none; a term beyond that is."""
+    for counts in ((10066, 10067, 10066), (10066, 10065, 10065), (10066, 10066, 10067)):
+        assert Grown(sizes=SIZES, facts={"trace_calls": counts}).law("trace_calls") is Law.CONSTANT
+        assert law_of(SIZES, counts) is not Law.CONSTANT
+    assert Grown(sizes=SIZES, facts={"trace_calls": (2171, 3669, 6658)}).law("trace_calls") is Law.LINEAR
+    assert Grown(sizes=SIZES, facts={"trace_calls": (2205, 3815, 7275)}).law("trace_calls") is Law.QUADRATIC
+
+
 def test_more_sizes_are_held_to_their_order():
     """Slopes that grow and shrink are no law."""
     assert law_of((1, 2, 3, 4), (1, 4, 9, 16)) is Law.QUADRATIC
@@ -63,8 +72,8 @@ def grown(facts, parts=None, sizes=SIZES):
     return {"layers": Grown(sizes=sizes, facts=facts, parts=parts or {})}
 
 
-LINEAR = {"trace_calls": (4, 8, 16), "temp_bytes": (64, 128, 256)}
-SQUARE = {"trace_calls": (16, 64, 256), "temp_bytes": (64, 128, 256)}
+LINEAR = {"trace_calls": (4000, 8000, 16000), "temp_bytes": (64, 128, 256)}
+SQUARE = {"trace_calls": (16000, 64000, 256000), "temp_bytes": (64, 128, 256)}
 
 
 def judged(now, before, *, same_compiler=True):
@@ -76,17 +85,17 @@ def judged(now, before, *, same_compiler=True):
 def test_a_law_that_got_worse_is_red_whatever_its_numbers():
     """A better one is an improvement; more of the same law is not judged here."""
     assert judged(grown(LINEAR), grown(LINEAR)) == []
-    assert judged(grown({**LINEAR, "trace_calls": (40, 80, 160)}), grown(LINEAR)) == []
+    assert judged(grown({**LINEAR, "trace_calls": (40000, 80000, 160000)}), grown(LINEAR)) == []
     assert judged(grown(SQUARE), grown(LINEAR)) == [("trace_calls over layers", Status.REGRESSED)]
     assert judged(grown(LINEAR), grown(SQUARE)) == [("trace_calls over layers", Status.IMPROVED)]
-    assert judged(grown({**LINEAR, "trace_calls": (9, 1, 9)}), grown(LINEAR)) == [
+    assert judged(grown({**LINEAR, "trace_calls": (9000, 1000, 9000)}), grown(LINEAR)) == [
         ("trace_calls over layers", Status.UNDECIDED)
     ]
 
 
 def test_what_another_compiler_decides_is_not_held_against_this_one():
     """What tracing decides is."""
-    worse = grown({"trace_calls": (16, 64, 256), "temp_bytes": (16, 64, 256)})
+    worse = grown({"trace_calls": (16000, 64000, 256000), "temp_bytes": (16, 64, 256)})
     assert len(judged(worse, grown(LINEAR))) == 2
     assert judged(worse, grown(LINEAR), same_compiler=False) == [("trace_calls over layers", Status.REGRESSED)]
 
@@ -95,7 +104,9 @@ def test_what_vanished_is_invalid():
     """Other sizes, none, and a fact that is not known any more; a baseline without growth judges nothing."""
     assert judged({}, grown(LINEAR)) == [("growth over layers", Status.INVALID)]
     assert judged(grown(LINEAR, sizes=(2, 4, 8)), grown(LINEAR)) == [("growth over layers", Status.INVALID)]
-    assert judged(grown({"trace_calls": (4, 8, 16)}), grown(LINEAR)) == [("temp_bytes over layers", Status.INVALID)]
+    assert judged(grown({"trace_calls": (4000, 8000, 16000)}), grown(LINEAR)) == [
+        ("temp_bytes over layers", Status.INVALID)
+    ]
     assert judged(grown(SQUARE), {}) == []
 
 
@@ -117,8 +128,8 @@ def test_claims_need_no_baseline():
 
 def test_what_will_be_is_told():
     """At the size that somebody asks about, of what has a law that says so."""
-    (told,) = claimed(until={"layers": 96}, facts={"trace_calls": (16, 64, 256), "kernels": (7, 7, 15)})
-    assert told.detail.endswith("; at 96: trace_calls 9,216")
+    (told,) = claimed(until={"layers": 96}, facts={"trace_calls": (16000, 64000, 256000), "kernels": (7, 7, 15)})
+    assert told.detail.endswith("; at 96: trace_calls 9,216,000")
 
 
 def test_the_part_whose_law_got_worse_carries_it():
