@@ -194,3 +194,11 @@ class Growth:
         unknown = {claim.size for claim in self.claims} | set(self.until)
         if unknown := unknown - set(self.sizes):
             raise ValueError(f"no sizes were given for {', '.join(sorted(unknown))}; expected {', '.join(self.sizes)}")
+
+    def through(self, change: Callable[[Any], Any]) -> Growth:
+        """The same with what ``at`` gives changed."""
+
+        def at(**size: int) -> Any:
+            return change(self.at(**size))
+
+        return Growth(at, claims=self.claims, until=self.until, **self.sizes)

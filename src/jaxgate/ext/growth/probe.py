@@ -61,12 +61,10 @@ def observe_growth(
             tools.progress(f"looking at {name} = {size:,}")
             with guarded(f"making the arguments at {name} = {size:,}"):
                 made = growth.at(**{name: size})
-                subject, args = (
-                    (made.function, made.args) if isinstance(made, Alternative) else (computation.subject, made)
-                )
-                args = jax.tree.map(_shape, tuple(args))
+                subject, *call = _call(made, computation)
+                args, kwargs = jax.tree.map(_shape, tuple(call))
             lowered = lower(
-                subject, args, {}, role=f"subject at {name} = {size:,}", clock=tools.clocks.thread, cold=False,
+                subject, args, kwargs, role=f"subject at {name} = {size:,}", clock=tools.clocks.thread, cold=False,
                 platform=tools.platform,
             )  # fmt: skip
             each.append(_read(lowered, surroundings, tools, lines))
@@ -130,6 +128,17 @@ def _compiled(lowered: Lowered, surroundings: str, tools: Tools) -> tuple[Known,
         known = {"facts": facts, "collectives": dict(kinds)}, []
         tools.store.save(key, *known)
     return known[0]["facts"], known[0]["collectives"]
+
+
+def _call(made: Any, computation: Computation) -> tuple[Any, tuple[Any, ...], Mapping[str, Any]]:
+    """What is called with what at a size: the case's own function, unless the size brings another."""
+    if isinstance(made, Alternative):
+        return made.function, made.args, {}
+    if isinstance(made, Computation):
+        return made.subject, made.args, made.kwargs
+    if not isinstance(made, (tuple, list)):
+        raise TypeError(f"expected the positional arguments in a tuple, found {made!r}")
+    return computation.subject, tuple(made), computation.kwargs
 
 
 def _shape(leaf: Any) -> Any:

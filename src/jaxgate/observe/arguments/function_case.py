@@ -18,6 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxgate.ext.growth.model import Growth
 from jaxgate.model.claim import Claim
 from jaxgate.model.computation import Batch, Computation
 from jaxgate.model.workload import Case, Tolerance
@@ -192,6 +193,8 @@ def case_of_function(
         raise TypeError("expected carry= or next_args=, found both; either says what the next step is called with")
     if stages_itself(function):
         options = {**options, "eager": True}
+    if isinstance(grow := options.get("grow"), Growth):
+        options = {**options, "grow": grow.through(partial(_at_size, function, kwargs, donate))}
     if options.get("eager"):
         if donate is not None:
             raise TypeError(
@@ -225,6 +228,14 @@ def case_of_function(
         build=lambda: computation,
         tolerances=tuple(tolerances),
     )
+
+
+def _at_size(function: Callable[..., Any], kwargs: Mapping[str, Any], donate: Names | None, made: Any) -> Any:
+    """The function with other arguments, made a case as with its own; what brings a function stays as it is."""
+    if not isinstance(made, (tuple, list)):
+        return made
+    nothing: Any = {"carry": None, "reference": None, "claims": (), "tolerances": (), "batch": None, "options": {}}
+    return case_of_function(function, made, name=("at", "size"), kwargs=kwargs, donate=donate, **nothing).build()
 
 
 def _without_static(
