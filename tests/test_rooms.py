@@ -290,6 +290,7 @@ JOINTS = {
         "judge/verdict",
         "model/computation",
         "model/measurement",
+        "observe/arguments/function_case",
         "observe/measure",
         "report/text",
     },
