@@ -16,14 +16,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Alternative, Amount, Batch, Computation, Family, Size, claim
+from jaxgate import Amount, Batch, Computation, Family, Size, claim
 from workloads.parts import drawing, normalise
-from workloads.scan.turns import Tree, Turns, by_loop, by_scan
+from workloads.scan.turns import Tree, Turns, as_large, by_loop, by_scan
 
 CASES = Family("scan")
 
 TOKENS = 16
-LONGER = 4  # how many times more tokens the program makes that must be as large
 SHARPNESS = 4.0  # scale of the logits: the best token is far enough ahead that rounding chooses no other
 
 exactly = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
@@ -169,21 +168,19 @@ def make_args(size: Extent) -> tuple[Any, ...]:
 def decoding(size: Extent, pick: Pick, inputs: Callable[[int], Tree]) -> Computation:
     """Make ``TOKENS`` tokens in one call, the cache donated; ``inputs`` makes what that many turns are given."""
     args = make_args(size)
-    subject = jax.jit(partial(generate, turns=by_scan, pick=pick), donate_argnums=1)
     return Computation(
-        subject=subject,
+        subject=jax.jit(partial(generate, turns=by_scan, pick=pick), donate_argnums=1),
         reference=jax.jit(partial(generate, turns=by_loop, pick=pick)),
         args=(*args, inputs(TOKENS)),
         next_args=following,
         batch=Batch(argument=2, size=size.batch),
         amount=Amount(count=TOKENS * size.batch, unit="tokens"),
         analytic_flops=TOKENS * products(size),
-        alternatives={"longer": Alternative(function=subject, args=(*args, inputs(LONGER * TOKENS)))},
+        grow=as_large(TOKENS, lambda steps: (*args, inputs(steps))),
         claims=[
             claim(
                 f"stablehlo_ops <= {2 / TOKENS} * reference", "the loop holds the model once for each token, scan once"
             ),
-            claim("stablehlo_ops == alternatives", "more tokens need no larger program"),
             *IN_PLACE,
             claim("peak_bytes <= reference", "nor does the whole call"),
         ],

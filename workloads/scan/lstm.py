@@ -15,13 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, Size, claim
+from jaxgate import Amount, Batch, Claim, Computation, Family, Size, claim
 from workloads.parts import descend, drawing, squared_error
-from workloads.scan.turns import Tree, Turns, by_loop, by_scan
+from workloads.scan.turns import Tree, Turns, as_large, by_loop, by_scan, stretched
 
 CASES = Family("scan")
 
-LONGER = 8  # how much longer the sequence is whose program must be as large
 LEARNING_RATE = 0.05
 FORGET = 1.0  # bias of the forget gate at the start, so that the memory lasts (Jozefowicz et al., 2015)
 
@@ -89,16 +88,10 @@ def make_inputs(size: Extent, steps: int, dtype: str) -> Any:
     return jax.device_put((params, {"hidden": hidden, "memory": 0.1 * draw(shape)}, xs, draw(shape)))
 
 
-def longer(xs: jax.Array) -> jax.ShapeDtypeStruct:
-    """A sequence ``LONGER`` times as long, for the programs that are only compiled."""
-    return jax.ShapeDtypeStruct((LONGER * xs.shape[0], *xs.shape[1:]), xs.dtype)
-
-
 def compiled_once(steps: int) -> tuple[Claim, ...]:
     """What scan gives over the unrolled loop."""
     return (
         claim(f"stablehlo_ops <= {6 / steps} * reference", "the loop holds its body once for each step, scan once"),
-        claim("stablehlo_ops == alternatives", "a longer sequence needs no larger program"),
         claim("temp_bytes <= reference", "scan keeps no more than the loop"),
         claim("matmul_flops == analytic_flops", "the same multiplications, each step once"),
     )
@@ -116,16 +109,15 @@ def forward(size: Extent, steps: int, dtype: str) -> Computation:
     """The forward pass; the last state starts the next call."""
     params, state, xs, _ = make_inputs(size, steps, dtype)
     rtol = size.rtol if dtype == "float32" else NARROW_RTOL
-    subject = jax.jit(network(by_scan))
     return Computation(
-        subject=subject,
+        subject=jax.jit(network(by_scan)),
         reference=jax.jit(network(by_loop)),
         args=(params, state, xs),
         carry=1,
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=steps, unit="steps"),
         analytic_flops=2 * steps * size.batch * 4 * size.hidden * (size.features + size.hidden),
-        alternatives={"longer": Alternative(function=subject, args=(params, state, longer(xs)))},
+        grow=as_large(steps, lambda steps: (params, state, stretched(steps, xs))),
         rtol=rtol,
         claims=[*compiled_once(steps), *([] if dtype == "float32" else [NO_WIDER])],
     )
@@ -136,16 +128,15 @@ def training(size: Extent, steps: int) -> Computation:
     """A training step; backward needs one product per operand, except for the sequence itself."""
     params, state, xs, targets = make_inputs(size, steps, "float32")
     multiplied = 2 * steps * size.batch * 4 * size.hidden
-    subject = jax.jit(train_step(by_scan))
     return Computation(
-        subject=subject,
+        subject=jax.jit(train_step(by_scan)),
         reference=jax.jit(train_step(by_loop)),
         args=(params, state, xs, targets),
         carry=0,
         batch=Batch(argument=3, size=size.batch),
         amount=Amount(count=steps, unit="steps"),
         analytic_flops=multiplied * (2 * size.features + 3 * size.hidden),
-        alternatives={"longer": Alternative(function=subject, args=(params, state, longer(xs), targets))},
+        grow=as_large(steps, lambda steps: (params, state, stretched(steps, xs), targets)),
         rtol=size.rtol,
         claims=compiled_once(steps),
     )

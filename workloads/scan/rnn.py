@@ -16,8 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Amount, Batch, Claim, Computation, Family, Growth, Size, claim, grows
+from jaxgate import Amount, Batch, Claim, Computation, Family, Size, claim
 from workloads.parts import descend, drawing, squared_error
+from workloads.scan.turns import as_large, stretched
 
 CASES = Family("scan")
 
@@ -103,15 +104,6 @@ def matmul_flops(size: Extent, steps: int) -> int:
     return 2 * steps * size.batch * size.hidden * (size.features + size.hidden)
 
 
-def longer(steps: int, *args: Any) -> Growth:
-    """Two and four times as long a sequence needs no larger program: ``args`` with shapes in place of the third."""
-
-    def at(steps: int) -> tuple[Any, ...]:
-        return *args[:2], jax.ShapeDtypeStruct((steps, *args[2].shape[1:]), args[2].dtype), *args[3:]
-
-    return Growth(at, steps=(steps, 2 * steps, 4 * steps), claims=[grows("stablehlo_ops", "steps") <= 0])
-
-
 def compiled_once(steps: int) -> tuple[Claim, ...]:
     """What scan gives over the unrolled loop."""
     always = (
@@ -139,7 +131,7 @@ def forward(size: Extent, steps: int, network: Callable[..., jax.Array] = scanne
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=steps, unit="steps"),
         analytic_flops=matmul_flops(size, steps),
-        grow=longer(steps, params, hidden, xs),
+        grow=as_large(steps, lambda steps: (params, hidden, stretched(steps, xs))),
         rtol=size.rtol,
         claims=compiled_once(steps),
     )
@@ -158,7 +150,7 @@ def training(size: Extent, steps: int) -> Computation:
         batch=Batch(argument=3, size=size.batch),
         amount=Amount(count=steps, unit="steps"),
         analytic_flops=matmul_flops(size, steps) + backward,
-        grow=longer(steps, params, hidden, xs, targets),
+        grow=as_large(steps, lambda steps: (params, hidden, stretched(steps, xs), targets)),
         rtol=size.rtol,
         claims=compiled_once(steps),
     )

@@ -8,6 +8,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxgate import Growth, grows
+
 Tree = Any
 """A tree of arrays."""
 
@@ -31,3 +33,13 @@ def by_loop(turn: Turn, carry: Tree, inputs: Tree) -> tuple[Tree, Tree]:
         carry, output = turn(carry, jax.tree.map(lambda leaf, i=index: leaf[i], inputs))
         outputs.append(output)
     return carry, jax.tree.map(lambda *leaves: jnp.stack(leaves), *outputs)
+
+
+def as_large(steps: int, at: Callable[..., tuple[Any, ...]]) -> Growth:
+    """However many steps a call takes, its program is as large; ``at`` gives the arguments for a number of ``steps``."""
+    return Growth(at, steps=(steps, 2 * steps, 4 * steps), claims=[grows("stablehlo_ops", "steps") <= 0])
+
+
+def stretched(steps: int, array: Any) -> jax.ShapeDtypeStruct:
+    """The shape of a sequence with so many steps on its first axis."""
+    return jax.ShapeDtypeStruct((steps, *array.shape[1:]), array.dtype)
