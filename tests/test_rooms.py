@@ -290,8 +290,10 @@ JOINTS = {
         "judge/verdict",
         "model/computation",
         "model/measurement",
+        "model/verdict",
         "observe/arguments/function_case",
         "observe/measure",
+        "report/results",
         "report/text",
     },
     "energy": {

@@ -177,3 +177,38 @@ def test_ten_mistakes_are_red_by_their_laws(project):
 def says(text, found, culprit):
     """Whether a red text has the law that got worse, and begins its culprits with what carries it."""
     return bool(re.search(found, text) and re.search(f"culprit +{culprit}", text))
+
+
+ARGUMENTS = """
+import jax, jax.numpy as jnp
+from jaxgate import Growth
+def rows(n):
+    return jax.ShapeDtypeStruct((n,), jnp.float32)
+def test_donated(gate):
+    grow = Growth(lambda n: (rows(n), rows(n)), n=[8, 16, 32])
+    gate(lambda state, by: state - by, jnp.ones(8), jnp.ones(8), donate="state", grow=grow)
+def test_named(gate):
+    gate(lambda x, *, by: x - by, jnp.ones(8), kwargs={"by": jnp.ones(())}, grow=Growth(lambda n: (rows(n),), n=[8, 16, 32]))
+def test_static(gate):
+    gate(lambda x, axis: x.sum(axis), jnp.ones(8), "", grow=Growth(lambda n: (rows(n), ""), n=[8, 16, 32]))
+"""
+
+
+def test_arguments_are_taken_as_those_of_the_gate(project):
+    """Donated ones, those by name, and what is no array."""
+    project.write("test_model.py", ARGUMENTS.replace("x.sum(axis)", "x.sum() if not axis else x"))
+    assert project.run("--perf-update", "--benchmark-disable").code == 0
+    told = project.run("--benchmark-disable", "-v").text
+    assert told.count("growth over n: argument_bytes linear") == 3
+
+
+def test_a_broken_claim_is_not_recorded(project):
+    """It needs no baseline."""
+    broken = ARGUMENTS.replace("n=[8, 16, 32])", "n=[8, 16, 32], claims=[grows('argument_bytes', 'n') <= 0])").replace(
+        "import Growth", "import Growth, grows"
+    )
+    result = project.write("test_model.py", broken).run("--perf-update", "--benchmark-disable", "-k", "named")
+    assert (result.code, project.baselines()) == (1, {})
+    result.shows(
+        "argument_bytes over n ≤ 0: linear: 36 → 68 → 132", "culprit   perhaps linear: x, bytes 32 → 64 → 128, with n"
+    )

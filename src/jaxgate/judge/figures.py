@@ -39,6 +39,8 @@ def figures_of(now: Measurement, stored: StoredBaseline | None, duel: Duel | Non
             date=baseline.provenance.date,
         ),
         times=_times(now.samples, None if baseline is None else baseline.samples, duel),
+        growth=now.growth,
+        stored_growth={} if baseline is None else baseline.growth,
     )
 
 

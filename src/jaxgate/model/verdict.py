@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from jaxgate.ext.energy.model import Energy, EnergyRatio, NoEnergy
+from jaxgate.ext.growth.model import Grown
 from jaxgate.ext.history.drift import Drift, FactDrift
 from jaxgate.ext.opinion.model import Opinion
 from jaxgate.ext.profile.model import Capture
@@ -68,6 +69,8 @@ class Figures:
     program: str = ""  # structure of today's program, as `Fingerprints.program`
     baseline: BaselineName | None = None  # which baseline it was held against; `None` if there is none
     times: CallTimes = field(default_factory=CallTimes)  # single calls; empty where nothing was timed
+    growth: Mapping[str, Grown] = field(default_factory=dict)  # what it has at other sizes, and what the baseline has
+    stored_growth: Mapping[str, Grown] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

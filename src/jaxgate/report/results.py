@@ -10,6 +10,7 @@ from typing import Any
 
 from jaxgate.ext.energy.model import Energy, EnergyRatio
 from jaxgate.ext.energy.text import energy_json
+from jaxgate.ext.growth.model import Grown
 from jaxgate.ext.history.text import describe_drift
 from jaxgate.model.decision import Status
 from jaxgate.model.outcome import RESULTS_SCHEMA, Outcome
@@ -101,6 +102,10 @@ def _environments(outcome: Outcome) -> list[Mapping[str, str]]:
     return found
 
 
+def _growth(growth: Mapping[str, Grown]) -> dict[str, Any]:
+    return {size: {"sizes": grown.sizes, "facts": dict(grown.facts)} for size, grown in growth.items()}
+
+
 def _figures(figures: Figures, environments: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     return {
         "now": dict(figures.now),
@@ -110,6 +115,7 @@ def _figures(figures: Figures, environments: Sequence[Mapping[str, str]]) -> dic
         "program": figures.program,
         "baseline": figures.baseline and asdict(figures.baseline),
         "times": _times(figures.times),
+        **{name: _growth(found) for name in ("growth", "stored_growth") if (found := getattr(figures, name))},
     }
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from ci.page.samples import sample_run
+from jaxgate.ext.growth.model import Grown
 from jaxgate.ext.page.cases import LEFT_OUT, MOST_LINES, cut, finding_text
 from jaxgate.ext.page.run_page import Result, headline, run_page
 from jaxgate.model.outcome import FindingRecord, RunRecord, TimeRecord
@@ -73,6 +74,19 @@ def test_the_interval_stands_on_one_axis(ratio, place):
     """One time of the baseline is in its middle; half and twice lie as far from it, and what is beyond at its ends."""
     page = shown(changed(sample_run(1), time=TimeRecord(status="SAME", ratio=ratio, low=ratio, high=ratio)))
     assert f'<circle cx="{place}"' in page
+
+
+def test_a_fact_that_grows_otherwise_is_drawn_with_both_curves():
+    """Of a red case; what grows as before is not."""
+    run = sample_run(4)
+    same = (4, 8, 16)
+    now, stored = (
+        {"layers": Grown(sizes=same, facts={"stablehlo_ops": same, "temp_bytes": one})} for one in ((1, 4, 16), same)
+    )
+    figures = replace(run.cases[0].figures, growth=now, stored_growth=stored)
+    page = section(shown(changed(run, fails=True, figures=figures)), "failed")
+    assert "temp_bytes over layers" in page
+    assert "stablehlo_ops over layers" not in page
 
 
 def test_a_case_is_no_part_of_the_page():

@@ -18,7 +18,7 @@ _PARTS = {
     "bytes": {"temp_bytes", "output_bytes", "copied_bytes", "collective_bytes", "xla_flops", "kernels"},
     "arguments": {"argument_bytes"},
 }
-"""Kinds of parts, and the facts that they make up; what follows from another one comes after it."""
+"""Kinds of parts, and the facts that they make up."""
 _WHAT = {
     "collectives": ", bytes", "constants": ", bytes", "functions": " is called", "arguments": ", bytes", "bytes": ", bytes of results",
 }  # fmt: skip
@@ -104,10 +104,9 @@ def carries_growth(now: Measurement, baseline: Baseline | None) -> Iterator[Caus
             if _is_worse(ours.law(fact), theirs.law(fact) if theirs and fact in theirs.facts else None)
         ]
         for kind, facts in _PARTS.items():
-            carrier = _carrier(kind, ours, theirs, now.culprits.lines) if facts & set(worse) else ""
-            if carrier:  # the rest follows from it
-                yield Cause(text=f"{carrier}, with {size}", explains=frozenset(worse), sure=theirs is not None)
-                break
+            explains = facts & set(worse)
+            if explains and (carrier := _carrier(kind, ours, theirs, now.culprits.lines)):
+                yield Cause(text=f"{carrier}, with {size}", explains=frozenset(explains), sure=theirs is not None)
 
 
 def _is_worse(law: Law | None, was: Law | None) -> bool:

@@ -6,11 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from urllib.parse import quote
 
 from jaxgate.ext.page.blocks import Block, Cell, Column, Fold, Items, Links, Table, Text
-from jaxgate.ext.page.drawing import strip_chart
+from jaxgate.ext.page.drawing import Point, line_chart, strip_chart
 from jaxgate.model.decision import Status
 from jaxgate.model.outcome import CaseRecord, FindingRecord
 from jaxgate.report.printable import printable
@@ -93,6 +94,7 @@ def told_in_full(row: Row, place: int) -> Fold:
         when = "taken in turn" if in_turn else "taken on two days, which decides nothing"
         sides = {side: values for side, values in finite.items() if values}
         blocks.append(strip_chart(f"Single calls, {when}", sides, show=lambda time: show("run_ns", time)))
+    blocks += _growth(case)
     moved = _figures(case, moved=True)
     if moved.rows:
         blocks.append(moved)
@@ -104,6 +106,24 @@ def told_in_full(row: Row, place: int) -> Fold:
     if case.figures is not None:
         blocks.append(Fold(title="All figures", blocks=[_figures(case, moved=False)]))
     return Fold(title=case.case, kind=row.kind, word=row.word, open=place < _OPEN, blocks=blocks)
+
+
+def _growth(case: CaseRecord) -> Iterator[Block]:
+    """The curve of each fact that another size gives otherwise than in the baseline."""
+    if case.figures is None:
+        return
+    for size, ours in case.figures.growth.items():
+        theirs = case.figures.stored_growth.get(size)
+        for fact, counts in ours.facts.items():
+            before = () if theirs is None else theirs.facts.get(fact, ())
+            if counts != before:
+                sides = {"now": (ours.sizes, counts), "baseline": (theirs.sizes if theirs else (), before)}
+                lines = {
+                    side: [Point(at, value, f"{at:,} {size}") for at, value in zip(*points, strict=True)]
+                    for side, points in sides.items()
+                    if points[1]
+                }
+                yield line_chart(f"{fact} over {size}", lines, show=partial(show, fact), about=case.case)
 
 
 def cut(lines: Sequence[str]) -> list[str]:
