@@ -112,7 +112,7 @@ def test_remats(gate):
         "jax.checkpoint(step)",
         "jax.checkpoint(step, policy=jax.checkpoint_policies.everything_saveable if len(ws) > 16 else None)",
         r"copied_bytes over layers: steeper than cubic, was linear",
-        r"steeper than cubic: stablehlo\.\w+ .* at test_laws.py:\d+, with layers",
+        r"steeper than cubic: stablehlo\.\w+.* at test_laws.py:\d+, with layers",
     ),
     "captures": (
         """
