@@ -110,6 +110,18 @@ def test_what_vanished_is_invalid():
     assert judged(grown(SQUARE), {}) == []
 
 
+def test_what_another_jax_counts_otherwise_is_not_held_against_this_one():
+    """Its own functions are among the calls; and what a profiler keeps from being counted is left open."""
+    now, before = measurement(growth=grown(SQUARE)), baseline(growth=grown(LINEAR))
+    newer = replace(now, environment={**now.environment, "jax": "0.99.0"})
+    assert not [one for one in judge_growth(newer, before, same_compiler=True) if one.status is not Status.SAME]
+    uncounted = replace(
+        now, growth=grown({"temp_bytes": (64, 128, 256)}), unknown={"trace_calls": "cProfile is at work"}
+    )
+    (found,) = judge_growth(uncounted, before, same_compiler=True)
+    assert (found.status, "cProfile is at work" in found.detail) == (Status.UNDECIDED, True)
+
+
 def claimed(*claims, facts=SQUARE, **more):
     """What is found without a baseline."""
     growing = Growth(lambda layers: (layers,), layers=SIZES, claims=claims, **more)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from jaxgate.ext.growth.model import COMPILED, OVER, Grown, Growth, Law, at_size, law_of
+from jaxgate.ext.growth.model import COMPILED, FACTS, OVER, Grown, Growth, Law, at_size, law_of
+from jaxgate.judge.policy import POLICIES
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.decision import Status
 from jaxgate.model.measurement import Measurement
@@ -40,10 +41,16 @@ def judge_growth(
             yield Finding(
                 kind="fact", name=f"{OVER} {size}", status=Status.SAME, detail=_laws(grown, now.growing.until.get(size))
             )
-    for size, theirs in ({} if baseline is None else baseline.growth).items():
+    if baseline is None:
+        return
+    meaning = {policy.name: policy.other_within(now.environment, baseline.environment) for policy in POLICIES}
+    left_out = {fact for fact in FACTS if meaning.get(fact) or (fact in COMPILED and not same_compiler)}
+    for size, theirs in baseline.growth.items():
         ours = now.growth.get(size)
         if ours is not None and ours.sizes == theirs.sizes:
-            yield from _compared(size, ours, theirs, same_compiler=same_compiler)
+            yield from _compared(
+                size, ours, theirs, [fact for fact in theirs.facts if fact not in left_out], now.unknown
+            )
             continue
         found = "none" if ours is None else f"{list(ours.sizes)}"
         why = f"expected the sizes {list(theirs.sizes)}, found {found}; record it again: --perf-update"
@@ -61,14 +68,16 @@ def _claimed(growing: Growth, growth: Mapping[str, Grown]) -> Iterator[Finding]:
         yield Finding(kind="claim", name=str(claim), status=status, detail=f"{law or 'no law'}{points}")
 
 
-def _compared(size: str, ours: Grown, theirs: Grown, *, same_compiler: bool) -> Iterator[Finding]:
+def _compared(
+    size: str, ours: Grown, theirs: Grown, facts: Sequence[str], unknown: Mapping[str, str]
+) -> Iterator[Finding]:
     """A law that is worse is red, one that is better an improvement; of what has no law any more the points are said."""
-    for fact in theirs.facts:
+    for fact in facts:
         name, was = f"{fact} over {size}", theirs.law(fact)
-        if fact in COMPILED and not same_compiler:
-            continue
         if fact not in ours.facts:
-            yield Finding(kind="fact", name=name, status=Status.INVALID, detail="not known at all sizes any more")
+            status = Status.UNDECIDED if fact in unknown else Status.INVALID
+            why = f"not known at all sizes any more: {unknown.get(fact, 'it cannot be compared')}"
+            yield Finding(kind="fact", name=name, status=status, detail=why)
             continue
         law = ours.law(fact)
         if was is None or law is was or (law is not None and law.degree == was.degree):

@@ -32,7 +32,7 @@ class Law(Enum):
     FALLS = -1.0, "falls"
     CONSTANT = 0.0, "constant"
     AT_MOST_LINEAR = 1.0, "at most linear"
-    LINEAR = 1.0, "linear "
+    LINEAR = 1.0, "linear"
     N_LOG_N = 1.5, "n·log n"
     QUADRATIC = 2.0, "quadratic"
     CUBIC = 3.0, "cubic"
@@ -45,7 +45,7 @@ class Law(Enum):
 
     def __str__(self) -> str:
         """Its name."""
-        return self.value[1].strip()
+        return self.value[1]
 
 
 def law_of(sizes: Sequence[int], counts: Sequence[int], *, share: float = _EXACT, noise: float = 0.0) -> Law | None:
