@@ -20,6 +20,7 @@ from pathlib import Path
 import jax
 
 from jaxgate.engine.judge_case import judge_with_buffers
+from jaxgate.ext.profile.evidence import MAX_PROFILED
 from jaxgate.ext.targets.interface import TargetCompiler
 from jaxgate.ext.targets.model import Target
 from jaxgate.ext.targets.process import TargetProcess
@@ -196,7 +197,7 @@ def run_slowdowns(faults: Sequence[Fault], folder: Path) -> tuple[list[Outcome],
         raise ValueError(recorded.stdout)
     for fault in faults:
         source = fault.planted(source)
-    environment["JAXGATE_PROFILE"] = "always"
+    environment["JAXGATE_PROFILE"] = "always" if len(faults) > MAX_PROFILED else "failing"
     out = gate(source).stdout
     texts = re.split(r"^_+ test_(\w+) _+$", out, flags=re.MULTILINE)[1:]
     said = dict(zip(texts[::2], texts[1::2], strict=True))
