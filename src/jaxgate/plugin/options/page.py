@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from jaxgate.plugin.options.kinds import KINDS
 from jaxgate.plugin.options.option import Option
 from jaxgate.plugin.options.table import OPTIONS, STRICT
+from jaxgate.settings import RunKind
 
 _HEAD = """# Options
 
@@ -27,13 +28,14 @@ A run is of one kind; no two go together. What may stand beside it:
 |---|---|---|---|
 """
 _YES_NO = {False: "yes", True: "no"}
+_WHAT = {RunKind.AGAINST: " REVISION", RunKind.AGAINST_ENV: " ENVIRONMENT"}
 
 
 def options_page() -> str:
     """Render all options, then what each kind of run allows beside it, as Markdown."""
     kinds = [
         (
-            f"`{kind.flag}`" if kind.flag else "judging",
+            f"`{kind.flag}{_WHAT.get(kind, '')}`" if kind.flag else "judging",
             *(_YES_NO[bool(no)] for no in (one.samples, one.workers, one.ranks)),
         )
         for kind, one in KINDS.items()
