@@ -93,6 +93,25 @@ def test_a_law_that_got_worse_is_red_whatever_its_numbers():
     ]
 
 
+def test_what_had_no_law_may_not_get_any_in_silence():
+    """Nothing says which is worse; the points do. A call more or less is none."""
+    bumpy = {"trace_calls": (9000, 1000, 9000), "temp_bytes": (64, 128, 256)}
+    undecided = [("trace_calls over layers", Status.UNDECIDED)]
+    assert judged(grown(SQUARE), grown(bumpy)) == undecided
+    assert judged(grown({**bumpy, "trace_calls": (9000, 1000, 90000)}), grown(bumpy)) == undecided
+    assert judged(grown({**bumpy, "trace_calls": (9001, 1000, 8999)}), grown(bumpy)) == []
+    assert judged(grown(bumpy), grown(bumpy)) == []
+
+
+def test_laws_that_a_baseline_does_not_hold_are_said_to_be_unheld():
+    """They are told, with the option that keeps them."""
+    growing = Growth(lambda layers: (layers,), layers=SIZES)
+    now = replace(measurement(), growth=grown(SQUARE), growing=growing)
+    for growth, said in (({}, True), (grown(SQUARE), False)):
+        (told,) = judge_growth(now, baseline(growth=growth), same_compiler=True)
+        assert (told.status, told.detail.endswith("holds none of them: --perf-update")) == (Status.SAME, said)
+
+
 def test_what_another_compiler_decides_is_not_held_against_this_one():
     """What tracing decides is."""
     worse = grown({"trace_calls": (16000, 64000, 256000), "temp_bytes": (16, 64, 256)})

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from jaxgate.ext.bisect.model import Left, Mark
-from jaxgate.ext.upgrade.environment import OPTION as AGAINST_ENV
+from jaxgate.ext.upgrade.environment import OPTION as AGAINST
 from jaxgate.ext.upgrade.launches import judge_environment
 from jaxgate.ext.upgrade.notes import read_notes
 from jaxgate.keep.baselines import read_all
@@ -172,7 +172,7 @@ class Revisions:
         found = [one for one in results.get("cases", ()) if one["case"] == good.case]
         if not found:
             raise NotMeasuredError(f"nothing was judged of {good.case}")
-        return _compared(found[0], confirms=not any(one.startswith(AGAINST_ENV) for one in against))
+        return _compared(found[0], confirms=not any(one.startswith(AGAINST) for one in against))
 
     def _recordings(self, here: Baseline, good: Baseline, tolerances: Sequence[Tolerance]) -> Compared:
         """Compare what two environments recorded: their facts."""

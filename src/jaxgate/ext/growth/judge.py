@@ -38,9 +38,10 @@ def judge_growth(
     if now.growing is not None:
         yield from _claimed(now.growing, now.growth)
         for size, grown in now.growth.items():
-            yield Finding(
-                kind="fact", name=f"{OVER} {size}", status=Status.SAME, detail=_laws(grown, now.growing.until.get(size))
-            )
+            told = _laws(grown, now.growing.until.get(size))
+            if baseline is not None and size not in baseline.growth:
+                told += "; its baseline holds none of them: --perf-update"
+            yield Finding(kind="fact", name=f"{OVER} {size}", status=Status.SAME, detail=told)
     if baseline is None:
         return
     meaning = {policy.name: policy.other_within(now.environment, baseline.environment) for policy in POLICIES}
@@ -71,7 +72,7 @@ def _claimed(growing: Growth, growth: Mapping[str, Grown]) -> Iterator[Finding]:
 def _compared(
     size: str, ours: Grown, theirs: Grown, facts: Sequence[str], unknown: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """A law that is worse is red, one that is better an improvement; of what has no law any more the points are said."""
+    """A law that is worse is red, one that is better an improvement; where either side has none, other points are undecided."""
     for fact in facts:
         name, was = f"{fact} over {size}", theirs.law(fact)
         if fact not in ours.facts:
@@ -80,11 +81,17 @@ def _compared(
             yield Finding(kind="fact", name=name, status=status, detail=why)
             continue
         law = ours.law(fact)
-        if was is None or law is was or (law is not None and law.degree == was.degree):
+        if law is None or was is None:
+            status = Status.UNDECIDED if ours.differs(theirs, fact) else Status.SAME
+        elif law.degree == was.degree:
+            status = Status.SAME
+        else:
+            status = Status.REGRESSED if law.degree > was.degree else Status.IMPROVED
+        if status is Status.SAME:
             continue
-        worse = Status.UNDECIDED if law is None else Status.REGRESSED if law.degree > was.degree else Status.IMPROVED
         points = f"{_points(ours.facts[fact])}, was {_points(theirs.facts[fact])}"
-        yield Finding(kind="fact", name=name, status=worse, detail=f"{law or 'no law'}, was {was}: {points}")
+        detail = f"{law or 'no law'}, was {was or 'no law'}: {points}"
+        yield Finding(kind="fact", name=name, status=status, detail=detail)
 
 
 def _laws(grown: Grown, until: int | None) -> str:

@@ -127,11 +127,18 @@ class Grown:
 
     def law(self, fact: str) -> Law | None:
         """The law of a fact."""
-        counts = self.facts[fact]
-        noise = (
-            2 + max(counts) / 1000 if fact == "trace_calls" else 0.0
-        )  # objects' addresses decide how often two are compared
-        return law_of(self.sizes, counts, share=_PADDED if fact in COMPILED else _EXACT, noise=noise)
+        return law_of(
+            self.sizes, self.facts[fact], share=_PADDED if fact in COMPILED else _EXACT, noise=self._noise(fact)
+        )
+
+    def differs(self, other: Grown, fact: str) -> bool:
+        """Whether a fact is something else there, at any of the same sizes, by more than two processes may differ."""
+        pairs = zip(self.facts[fact], other.facts[fact], strict=True)
+        return any(abs(ours - theirs) > self._noise(fact) for ours, theirs in pairs)
+
+    def _noise(self, fact: str) -> float:
+        """Objects' addresses decide how often tracing compares two, which is a call."""
+        return 2 + max(self.facts[fact]) / 1000 if fact == "trace_calls" else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ def _growth(case: CaseRecord) -> Iterator[Block]:
         theirs = case.figures.stored_growth.get(size)
         for fact, counts in ours.facts.items():
             before = () if theirs is None else theirs.facts.get(fact, ())
-            if counts != before:
+            if theirs is None or not before or theirs.sizes != ours.sizes or ours.differs(theirs, fact):
                 sides = {"now": (ours.sizes, counts), "baseline": (theirs.sizes if theirs else (), before)}
                 lines = {
                     side: [Point(at, value, f"{at:,} {size}") for at, value in zip(*points, strict=True)]
