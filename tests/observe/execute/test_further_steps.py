@@ -15,6 +15,7 @@ import pytest
 
 from jaxgate.model.computation import Computation
 from jaxgate.observe.arguments.carry import Carry
+from jaxgate.observe.execute import steps
 from jaxgate.observe.execute.steps import MAX_STEPS, STEPS, take_further_steps, take_steps
 from jaxgate.observe.execute.subjects import EagerSubject, JittedSubject
 from jaxgate.observe.measure import observe
@@ -357,9 +358,14 @@ def of_the_first_steps(x):
 @pytest.mark.parametrize(
     "next_args", [None, Carry((0,), required=True), lambda _, args: (args[0] + 0,)], ids=["again", "carried", "made"]
 )
-@pytest.mark.parametrize("step", [_double, of_a_cycle, of_the_first_steps], ids=["handed on", "a cycle", "kept once"])
-def test_what_is_handed_on_collected_or_kept_once_is_not_left_behind(step, next_args):
-    """However the arguments of the next step come about."""
+@pytest.mark.parametrize(
+    ("step", "more_ns"),
+    [(_double, 10**9), (_double, 0), (of_a_cycle, 10**9), (of_a_cycle, 0), (of_the_first_steps, 10**9)],
+    ids=["handed on", "handed on, slowly", "a cycle", "a cycle, slowly", "kept once"],
+)
+def test_what_is_handed_on_collected_or_kept_once_is_not_left_behind(step, next_args, more_ns, monkeypatch):
+    """However the arguments of the next step come about, and however few further steps there is time for."""
+    monkeypatch.setattr(steps, "MORE_NS", more_ns)
     ONCE.clear()
     stepped, _ = on_host(lambda x: step(x), (X,), next_args)
     assert (stepped.left.arrays, stepped.left.described) == (0, "")

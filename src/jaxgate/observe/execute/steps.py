@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import numpy as np
 
 from jaxgate.model.computation import STEPS
 from jaxgate.model.measurement import InvalidCaseError
@@ -104,7 +105,7 @@ def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock, ow
         stepped.missed |= {culprit.key for culprit in culprits}
         if step == 1:
             stepped.first_call_ns = first_ns
-            stepped.first_output = jax.tree.map(on_host, output)
+            stepped.first_output = jax.tree.map(on_host if subject.name else _copied, output)
             subject.learn(output, call, held)
             # It may compile helpers that place its arguments (pmap does), plain Python all it calls; not a jitted subject.
             culprits = [culprit for culprit in culprits if culprit.function == subject.name]
@@ -128,6 +129,12 @@ def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock, ow
             call = subject.again(call) if going_on is None else going_on
     stepped.last = output, call
     return stepped
+
+
+def _copied(leaf: Any) -> Any:
+    """A leaf on the host: on a CPU the values would hold the array, which would count as left behind."""
+    values = on_host(leaf)
+    return values.copy() if isinstance(values, np.ndarray) else values
 
 
 def following(subject: Subject, next_args: NextArgs | None, output: Any, call: Call) -> Call | None:
