@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
+from jaxgate.keep.files import started
 from jaxgate.keep.machine import HELD, Machine, lock_of
 
 
@@ -95,6 +98,20 @@ os.kill(os.getpid(), signal.SIGKILL)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "alone\n"
     assert not waits(Machine(tmp_path).alone)
+
+
+def test_who_died_is_not_waited_for_though_another_one_has_its_number(tmp_path):
+    """A process, or a thread of one: a number is given again."""
+    thread = threading.Thread(target=threading.Event().wait, args=(30,), daemon=True)
+    thread.start()
+    for number in (os.getppid(), thread.native_id):
+        note = {"run": "another", "started": "long ago", "state": "alone", "about": "a case"}
+        (tmp_path / f"{number}.holder").write_text(json.dumps(note))
+    assert not Machine(tmp_path).others()
+    assert not list(tmp_path.glob("*.holder")), "nobody else would remove them"
+    here = {**note, "started": started(os.getppid())}
+    (tmp_path / f"{os.getppid()}.holder").write_text(json.dumps(here))
+    assert Machine(tmp_path).others() == f"process {os.getppid()} (a case)"
 
 
 def test_it_waits_for_another_process(tmp_path):

@@ -24,7 +24,7 @@ from typing import Literal
 
 from filelock import FileLock, ReadWriteLock, Timeout
 
-from jaxgate.keep.files import RefusedFileError, read_json
+from jaxgate.keep.files import RefusedFileError, read_json, started
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -156,10 +156,10 @@ class Machine:
         """The live processes that say that they hold it: number, run, how they hold it, and what they do."""
         for path in sorted(self._folder.glob(f"*{_HOLDER}")):
             with suppress(OSError, ValueError, KeyError, TypeError):  # gone since, or dead, or of another user's making
-                said = read_json(path)
-                pid = int(path.stem)
-                os.kill(pid, 0)
-                if path != self._own_file:
+                said, pid = read_json(path), int(path.stem)
+                if started(pid) != said.get("started"):
+                    path.unlink()  # of one that was killed
+                elif path != self._own_file:
                     yield pid, str(said["run"]), str(said["state"]), str(said["about"])
 
     @property
@@ -168,7 +168,7 @@ class Machine:
 
     def _say(self) -> None:
         with suppress(OSError):
-            said = {"run": self._run, "state": self._state, "about": self.about}
+            said = {"run": self._run, "started": started(os.getpid()), "state": self._state, "about": self.about}
             self._own_file.unlink(missing_ok=True)  # of a process that had this number, and died
             with self._own_file.open("x") as file:  # anew: nothing that is there is written through
                 file.write(json.dumps(said))  # no disk is waited for between two stages; half a file says nothing
