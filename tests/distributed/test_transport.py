@@ -1,37 +1,63 @@
-"""The wire between ranks and the place where they meet: in one process, over pairs of sockets, with a clock that stands."""
+"""Messages between ranks and the place where they meet: in one process, on a board of its own, with a clock that stands."""
 
 from __future__ import annotations
 
 import itertools
-import json
+import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from jaxgate.ext.ranks import transport
 from jaxgate.ext.ranks.barrier import BrokenRanksError, LeftError, hanging
+from jaxgate.ext.ranks.gate import RankedCase
 from jaxgate.ext.ranks.leader import Follower, Leader
 from jaxgate.ext.ranks.plugin import disagreement
-from jaxgate.ext.ranks.transport import Connection, Listener, WireError, enter, listen
+from jaxgate.ext.ranks.transport import Connection, WireError, connect, name_of, watch
+from jaxgate.keep.files import started
+from jaxgate.model.measurement import InvalidCaseError
 
 NAMES = {0: "rank 0 (a, pid 10)", 1: "rank 1 (b, pid 11)", 2: "rank 2 (c, pid 12)"}
 LEFT = {"stage": "tracing", "reason": "no", "largest": None, "induced": False}
+
+
+class Board:
+    """JAX's coordination service, as far as ranks use it."""
+
+    def __init__(self):
+        self.texts, self.changed = {}, threading.Condition()
+
+    def put(self, name, text):
+        """Once each."""
+        with self.changed:
+            assert name not in self.texts
+            self.texts[name] = text
+            self.changed.notify_all()
+
+    def take(self, name, wait_s):
+        """Wait for it, and wipe it out."""
+        with self.changed:
+            self.changed.wait_for(lambda: name in self.texts, wait_s)
+            return self.texts.pop(name, None)
 
 
 class Ranks:
     """Rank 0 and its followers, each meeting in a thread of its own."""
 
     def __init__(self, count=2, *, start=True):
-        self.now = 0.0
-        pairs = [socket.socketpair() for _ in range(1, count)]
-        lines = [Connection(ours, rank, NAMES[rank]) for rank, (ours, _) in enumerate(pairs, 1)]
+        self.now, self.dead, board = 0.0, set(), Board()
+
+        def line(own, other):
+            return Connection(board, own, other, NAMES[other], lambda: other not in self.dead)
+
         options = {"timeout_s": 60.0, "clock": lambda: self.now}
-        self.lead = Leader(lines, NAMES[0], **options)
-        self.others = [
-            Follower(r, Connection(theirs, 0, NAMES[0]), NAMES[r], **options) for r, (_, theirs) in enumerate(pairs, 1)
-        ]
+        self.lead = Leader([line(0, rank) for rank in range(1, count)], NAMES[0], **options)
+        self.others = [Follower(rank, line(rank, 0), NAMES[rank], **options) for rank in range(1, count)]
         self.pool = ThreadPoolExecutor(8)
         for station in [self.lead, *self.others]:
             station.doing = "`scan/rnn` ran"
@@ -45,15 +71,14 @@ class Ranks:
     def close(self):
         """End all threads."""
         for station in [self.lead, *self.others]:
-            station.over = True
-            for line in station.lines:
-                line.socket.close()
+            station.stop()
         self.pool.shutdown()
 
 
 @pytest.fixture
-def ranks():
+def ranks(monkeypatch):
     """Makes ranks, and ends them."""
+    monkeypatch.setattr(transport, "TICK_S", 0.02)
     made = []
 
     def make(count=2, **options):
@@ -132,11 +157,11 @@ def test_rank_0_that_cannot_go_on_stops_the_others(ranks):
 
 
 def test_a_rank_that_dies_is_named_to_all(ranks):
-    """Its connection is closed by the system, whatever it was doing."""
+    """Whatever it was doing."""
     job = ranks(3)
     lead, other = job.later(job.lead.meet, "a door"), job.later(job.others[1].meet, "a door")
-    job.others[0].over = True  # a dead one says nothing
-    job.others[0].lines[0].socket.shutdown(socket.SHUT_RDWR)
+    job.others[0].stop()  # a dead one says nothing
+    job.dead.add(1)
     assert error_of(lead) == error_of(other) == "rank 1 (b, pid 11) died while `scan/rnn` ran"
 
 
@@ -144,8 +169,8 @@ def test_rank_0_that_dies_is_named(ranks):
     """Followers have no other one to tell them."""
     job = ranks()
     other = job.later(job.others[0].meet, "a door")
-    job.lead.over = True
-    job.lead.lines[0].socket.shutdown(socket.SHUT_RDWR)
+    job.lead.stop()
+    job.dead.add(0)
     assert error_of(other) == "rank 0 (a, pid 10) died while `scan/rnn` ran"
 
 
@@ -198,7 +223,7 @@ def test_rank_0_may_take_its_time_alone(ranks):
 
 
 def test_rank_0_that_is_silent_hangs(ranks):
-    """A stopped process sends no sign of life, and its connection stays open."""
+    """A stopped process sends no sign of life."""
     job = ranks(start=False)
     follower = job.others[0]
     job.now = 69.0
@@ -235,73 +260,76 @@ def test_hanging_names_places():
     )
 
 
-def knock(door, hello):
-    """Connect and say something."""
-    connection = socket.create_connection(("127.0.0.1", json.loads(door.address)["port"]))
-    connection.sendall(hello)
-    return connection
-
-
-def test_only_ranks_that_know_the_word_are_let_in():
-    """A stranger is sent away, a rank is let in and told who rank 0 is."""
-    door = Listener("localhost")
-    word = json.loads(door.address)["word"]
-    lines = []
-    thread = threading.Thread(target=lambda: lines.extend(door.let_in(2, deadline=time.monotonic() + 60)))
-    thread.start()
-    strangers = [knock(door, hello) for hello in (b'{"word": "guess", "rank": 1}\n', b"GET / HTTP/1.1\n", b"x" * 5000)]
-    line = enter("localhost", json.dumps({**json.loads(door.address), "word": word}), 1, timeout_s=60)
-    thread.join()
-    assert line.name.startswith("rank 0 (")
-    assert [each.rank for each in lines] == [1]
-    for each in [*strangers, line.socket, lines[0].socket]:
-        each.close()
+def test_ranks_hear_of_each_other():
+    """Rank 0 of all others, any other one of rank 0 alone; messages come in their order, each once."""
+    board = Board()
+    with ThreadPoolExecutor() as pool:
+        first, second, third = pool.map(lambda rank: connect(board, rank, 3, wait_s=60, started=started), range(3))
+    assert [line.rank for line in first] == [1, 2]
+    (to_rank_0,) = second
+    assert to_rank_0.name == name_of(0, socket.gethostname(), os.getpid())
+    for number in range(3):
+        to_rank_0.send({"at": number})
+    third[0].send({"at": "third"})
+    assert [first[0].receive()["at"] for _ in range(3)] == [0, 1, 2]
+    assert first[1].receive() == {"at": "third"}
+    assert board.texts == {}
 
 
 def test_a_rank_that_does_not_come_is_named():
     """Rank 2 of three, with no other one either."""
     with pytest.raises(WireError, match="expected 3 ranks, found no rank 1, 2 in time"):
-        Listener("localhost").let_in(3, deadline=time.monotonic() + 0.05)
+        connect(Board(), 0, 3, wait_s=0.02, started=started)
 
 
-def test_two_ranks_that_are_the_same_are_refused():
-    """A launcher that gives one number twice."""
-    door = Listener("localhost")
-    hello = json.dumps({"word": json.loads(door.address)["word"], "rank": 1, "host": "h", "pid": 1}).encode() + b"\n"
-    connections = [knock(door, hello), knock(door, hello)]
-    with pytest.raises(WireError, match="found another rank 1"):
-        door.let_in(3, deadline=time.monotonic() + 60)
-    for connection in connections:
-        connection.close()
+def test_a_rank_is_lost_once_its_process_is_gone_or_it_was_silent_for_long(monkeypatch):
+    """One that has nothing to say for a moment is not."""
+    monkeypatch.setattr(transport, "TICK_S", 0.01)
+    lives = True
+    line = Connection(Board(), 0, 1, NAMES[1], lambda: lives)
+    assert (line.receive(), line.open) == (None, True)
+    line.heard -= 2 * transport.SILENT_S
+    assert (line.receive(), line.open) == (None, False)
+    line.heard = time.monotonic()
+    lives = False
+    assert (line.receive(), line.open) == (None, False)
 
 
-def test_a_door_that_is_not_there_is_an_error():
-    """Named, with its place."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    with pytest.raises(WireError, match=f"rank 0 at 127.0.0.1:{port} did not let this rank in"):
-        enter("localhost", json.dumps({"port": port, "word": "w"}), 1, timeout_s=2)
-
-
-def test_what_is_no_message_closes_the_connection():
-    """Nothing is guessed; the rank counts as lost."""
-    ours, theirs = socket.socketpair()
-    heard = []
-    stop = threading.Event()
-
-    def tick():
-        if stop.is_set():
-            raise StopIteration
-
-    listen([Connection(ours, 1, "rank 1")], lambda line, message: heard.append(message), tick)
-    theirs.sendall(b'{"sign": 1}\nnot json\n')
-    deadline = time.monotonic() + 60
-    while None not in heard and time.monotonic() < deadline:
+def test_only_a_process_that_can_be_seen_is_known_to_be_gone():
+    """Not one of another machine, nor one that was never seen."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    here, there = (watch(host, child.pid, started) for host in (socket.gethostname(), "elsewhere"))
+    assert here()
+    assert there()
+    child.kill()
+    while here():  # nobody has asked how it ended yet
         time.sleep(0.01)
-    stop.set()
-    assert heard == [None]
-    ours.close()
-    theirs.close()
+    child.wait()
+    child.stdin.close()
+    assert not here()
+    assert there()
+    assert watch(socket.gethostname(), child.pid, started)()
+
+
+def test_ranks_with_other_programs_do_not_call_them(ranks):
+    """The first line that differs is named with both ranks, on all of them; equal programs cost one meeting."""
+    job = ranks(3)
+    cases = [RankedCase(station, "scan/rnn") for station in (job.lead, *job.others)]
+
+    def compared(*texts):
+        return [
+            job.later(case.same, "the program", lambda text=text: text.replace(" ", "\n"))
+            for case, text in zip(cases, texts, strict=True)
+        ]
+
+    for future in compared("add psum", "add psum", "add psum"):
+        assert future.result(timeout=60) is None
+    for future in compared("add psum mul", "add psum mul", "add mul psum"):
+        assert error_of(future, InvalidCaseError) == (
+            "expected the program to be the same on all ranks, found psum on rank 0 (a, pid 10) and mul on rank 2 (c, pid 12)"
+        )
+    for future in compared("add psum", "add", "add"):
+        assert "found psum on rank 0 (a, pid 10) and no more of it on rank 1" in error_of(future, InvalidCaseError)
 
 
 def told(name, *tests, failed=0):

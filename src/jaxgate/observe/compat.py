@@ -210,14 +210,16 @@ def open_profile() -> Any:
     return None if session is None else state
 
 
+_STORE = ("key_value_set", "blocking_key_value_get", "key_value_delete")
+
+
 @dataclass(frozen=True, slots=True)
 class Membership:
     """What JAX's coordination service knows of this process, without touching a device."""
 
     process: int  # which one it is
     count: int  # how many there are
-    coordinator: str  # host of process 0, as the others reach it
-    client: Any  # has `key_value_set` and `blocking_key_value_get`
+    client: Any  # its methods are those of ``_STORE``
 
 
 def membership() -> Membership | None:
@@ -227,12 +229,12 @@ def membership() -> Membership | None:
         ``None`` if it was not called, or this release keeps it elsewhere.
     """
     state = getattr(getattr(getattr(jax, "_src", None), "distributed", None), "global_state", None)
-    client, address = getattr(state, "client", None), getattr(state, "coordinator_address", None)
+    client = getattr(state, "client", None)
     process, count = getattr(state, "process_id", None), getattr(state, "num_processes", None)
-    usable = hasattr(client, "key_value_set") and hasattr(client, "blocking_key_value_get")
-    if not usable or not isinstance(address, str) or not isinstance(process, int) or not isinstance(count, int):
-        return None
-    return Membership(process, count, address.rpartition(":")[0].strip("[]"), client)
+    usable = all(hasattr(client, name) for name in _STORE)
+    return (
+        Membership(process, count, client) if usable and isinstance(process, int) and isinstance(count, int) else None
+    )
 
 
 def native_address(target: str, platform: str) -> int | None:

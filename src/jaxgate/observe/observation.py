@@ -145,6 +145,8 @@ def compile_subject(computation: Computation, tools: Tools) -> CompiledSubject:
         asleep=tools.clocks.asleep,
         platform=tools.platform,
     )
+    # Before anybody waits in a collective for one who is in another, or in none.
+    tools.together.same("the program", lowered.stage.as_text)
     tools.progress("compiling")
     program = compile_program(lowered, clocks=tools.clocks, lines=True, target=tools.target)
     refuse_idle(program)

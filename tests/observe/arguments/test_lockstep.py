@@ -36,6 +36,9 @@ class Others:
         self.asked.append(what)
         return numbers if self.numbers is None else self.numbers
 
+    def same(self, what, text):
+        """They are."""
+
     def anyone(self, what, yes):
         self.asked.append(what)
         return yes or any(piece in what for piece in self.yes)

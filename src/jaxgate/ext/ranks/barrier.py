@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jaxgate.ext.ranks.transport import Connection, Message, listen
+from jaxgate.ext.ranks.transport import TICK_S, Connection, Message, listen
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.source_lines import is_project_file, short_path
 
@@ -66,13 +66,19 @@ class RankBarrier:
         self.changed = threading.Condition()
         self.broken, self.doing, self.alone, self.over = "", NOTHING, False, False
         self.on_broken: Callable[[str], None] = lambda _: None
-        self._tests = threading.get_ident()
+        self._tests, self._threads = threading.get_ident(), list[threading.Thread]()
         self._owner: int | None = None
         self.progressed = clock()
 
     def start(self) -> None:
         """Begin to listen."""
-        listen(self.lines, self._heard, self._tick)
+        self._threads = listen(self.lines, self._heard, self._tick)
+
+    def stop(self) -> None:
+        """Listen no more: at the end of Python no thread may be within JAX."""
+        self.over = True
+        for thread in self._threads:
+            thread.join(4 * TICK_S)
 
     def meet(self, what: str, value: Any = None, decide: Callable[[list[Any]], Any] = lambda _: None) -> Any:
         """Wait until every rank is here.
@@ -96,7 +102,8 @@ class RankBarrier:
         raise NotImplementedError
 
     def wait_for_others(self) -> None:
-        """Before rank 0 ends: wait for those that JAX would abort."""
+        """Before this rank ends: rank 0 waits for those that JAX would abort, any other one says that it goes."""
+        raise NotImplementedError
 
     def leave(self, text: str) -> None:
         """End the job: this rank goes, and the others get the reason."""

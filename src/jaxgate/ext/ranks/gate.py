@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from jaxgate.model.measurement import ExhaustedError, InvalidCaseError
 from jaxgate.model.verdict import TimeVerdict, Verdict
 from jaxgate.model.workload import Case
 from jaxgate.observe.errors import describe
+from jaxgate.observe.machine.environment import fingerprint
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
 from jaxgate.plugin.benchmark_rows import replay
@@ -44,6 +45,21 @@ class RankedCase:
         """Whether any rank says yes."""
         return bool(self._station.meet(f"`{self._case}`, {what}", yes, any))
 
+    def same(self, what: str, text: Callable[[], str]) -> None:
+        """Compare the texts of all ranks, by a hash; where it differs line by line, by hashes, and bring the first other line."""
+        where, mine = f"`{self._case}`, {what}", [line.strip() for line in text().splitlines()]
+        if not self._station.meet(where, fingerprint(mine), lambda values: len(set(values)) > 1):
+            return
+        first = self._station.meet(f"{where}, line by line", [fingerprint(line)[:8] for line in mine], first_other)
+        own = {"name": self._station.name, "line": mine[first][:200] if first < len(mine) else "no more of it"}
+        zero, *others = self._station.meet(f"{where}, its first other line", own, list)
+        other = next((one for one in others if one["line"] != zero["line"]), others[0])
+        raise InvalidCaseError(
+            "comparing the ranks before the first call",
+            f"expected {what} to be the same on all ranks, found {zero['line']} on {zero['name']} and {other['line']} on "
+            f"{other['name']}",
+        )
+
     def stages(self, progress: Callable[[str], None]) -> Callable[[str], None]:
         """A teller of progress that waits for the others at the door of each stage."""
 
@@ -52,6 +68,11 @@ class RankedCase:
             self._station.meet(f"`{self._case}`, {stage}")
 
         return enter
+
+
+def first_other(found: Sequence[Sequence[str]]) -> int:
+    """The first place at which not all lists have the same; behind the shortest where only their lengths differ."""
+    return next((at for at, items in enumerate(zip(*found, strict=False)) if len(set(items)) > 1), min(map(len, found)))
 
 
 class _RankedGate(Gate):

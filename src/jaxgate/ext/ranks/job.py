@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,24 +24,25 @@ class NotJoinedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The job that this process belongs to now, and its board: short texts that every process can read."""
+    """The job that this process belongs to now, and its board, which is JAX's coordination service."""
 
     membership: Membership
 
     def put(self, name: str, text: str) -> None:
-        """Write on the board."""
-        self.membership.client.key_value_set(f"jaxgate/{name}", text)
+        """See ``Board``."""
+        with suppress(jax.errors.JaxRuntimeError):
+            self.membership.client.key_value_set(f"jaxgate/{name}", text)
 
-    def get(self, name: str, timeout_s: float) -> str:
-        """Read from the board, once it is there.
-
-        Raises:
-            NotJoinedError: If nobody writes it in time.
-        """
+    def take(self, name: str, wait_s: float) -> str | None:
+        """See ``Board``."""
+        key, client, end = f"jaxgate/{name}", self.membership.client, time.monotonic() + wait_s
         try:
-            return str(self.membership.client.blocking_key_value_get(f"jaxgate/{name}", round(timeout_s * 1000)))
-        except Exception as error:
-            raise NotJoinedError(f"expected `{name}` from process 0, found nothing: {describe(error)}") from error
+            text = str(client.blocking_key_value_get(key, round(wait_s * 1000)))
+            client.key_value_delete(key)
+        except jax.errors.JaxRuntimeError:
+            time.sleep(max(0.0, end - time.monotonic()))  # where the service itself is gone it does not wait
+            return None
+        return text
 
 
 def join(coordinator: str | None, count: int | None, process: int | None, *, timeout_s: float) -> Job:

@@ -118,9 +118,11 @@ class Leader(RankBarrier):
             self.break_up(f"{line.name} died while {self.doing}")
         elif "bye" in message:
             self.break_up(f"{line.name} {message['bye']} while {self.doing}")
+        elif "gone" in message:
+            line.open = False
         elif "here" in message:
             self._places[line.rank] = message["here"]
-        else:
+        elif "beat" not in message:
             self.sign()
             if "at" in message:
                 with self.changed:
@@ -187,6 +189,10 @@ class Follower(RankBarrier):
         """See ``RankBarrier``."""
         self._line.send({"sign": 1})
 
+    def wait_for_others(self) -> None:
+        """See ``RankBarrier``."""
+        self._line.send({"gone": 1})
+
     def leave(self, text: str) -> None:
         """See ``RankBarrier``."""
         self.take_over()
@@ -209,5 +215,6 @@ class Follower(RankBarrier):
     def _tick(self) -> None:
         if self.over or not self._line.open:
             raise StopIteration
+        self._line.send({"beat": 1})
         if self._clock() - self.progressed > self.timeout_s + SLACK_S:
             self.break_up(f"{self._line.name} has not been heard of for {self.timeout_s:g} s while {self.doing}")

@@ -12,7 +12,8 @@ import pytest
 from jaxgate.ext.ranks.barrier import BrokenRanksError, RankBarrier
 from jaxgate.ext.ranks.leader import Follower, Leader
 from jaxgate.ext.ranks.lost import Ending, end_process, give_up
-from jaxgate.ext.ranks.transport import Listener, WireError, enter, own_name
+from jaxgate.ext.ranks.transport import WireError, connect, own_name
+from jaxgate.keep.files import started
 from jaxgate.plugin import session_start, time_limit
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.options.table import DISTRIBUTED
@@ -60,7 +61,7 @@ class Ranks:
         self._session = session
         settings = self._settings
         session_start.give_devices(self._config)
-        time_limit = time.monotonic() + settings.timeout_s
+        end = time.monotonic() + settings.timeout_s
         timer = threading.Timer(settings.timeout_s, give_up, (self._config, settings))
         timer.daemon = True
         timer.start()
@@ -68,15 +69,11 @@ class Ranks:
             job = join(settings.coordinator, settings.count, settings.rank, timeout_s=settings.timeout_s)
             found = job.membership
             name, options = own_name(found.process), {"timeout_s": settings.timeout_s}
+            lines = connect(job, found.process, found.count, wait_s=end - time.monotonic(), started=started)
             if found.process == 0:
-                door = Listener(found.coordinator)
-                job.put("door", door.address)
-                lines = door.let_in(found.count, deadline=time_limit)
                 self._station = Leader(lines, name, **options)
             else:
-                address = job.get("door", settings.timeout_s)
-                line = enter(found.coordinator, address, found.process, timeout_s=settings.timeout_s)
-                self._station = Follower(found.process, line, name, **options)
+                self._station = Follower(found.process, lines[0], name, **options)
                 self._leave_time_to_rank_0()
         except (NotJoinedError, WireError) as error:
             self._config.add_cleanup(
@@ -88,6 +85,7 @@ class Ranks:
         self._count = found.count
         self._ending = Ending(self._config, session, self._station)
         self._station.on_broken = self._ending.end_if_stuck
+        self._config.add_cleanup(self._station.stop)
         self._config.add_cleanup(self._ending.end_if_broken)
         self._station.start()
 

@@ -6,6 +6,7 @@ clock is decided once, and whatever depends on what a process remembers is done 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import jax
@@ -22,6 +23,9 @@ class Lockstep(Protocol):
     def anyone(self, what: str, yes: bool) -> bool:  # noqa: FBT001 - it is the question
         """Whether any rank says yes; all of them are given the same answer."""
 
+    def same(self, what: str, text: Callable[[], str]) -> None:
+        """Refuse to go on where a rank has another text."""
+
 
 class Alone:
     """The only process: what it decides holds."""
@@ -33,6 +37,9 @@ class Alone:
     def anyone(self, what: str, yes: bool) -> bool:  # noqa: ARG002, FBT001 - one process; it is the question
         """What it says."""
         return yes
+
+    def same(self, what: str, text: Callable[[], str]) -> None:
+        """It is, and nobody needs it."""
 
 
 ALONE = Alone()
