@@ -22,8 +22,19 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from jaxgate import Batch, Computation, Contract, Family, claim
-from workloads.parts import Tree, block, block_params, drawing, mlp, mlp_layer, mlp_params, normalise
+from jaxgate import Batch, Computation, Contract, Family, Growth, claim
+from workloads.parts import (
+    AS_LARGE,
+    Tree,
+    block,
+    block_params,
+    drawing,
+    mlp,
+    mlp_layer,
+    mlp_params,
+    normalise,
+    stretched,
+)
 
 CASES = Family("latency")
 
@@ -135,6 +146,7 @@ def perceptron(size: Layers, calls: str) -> Computation:
         subject=jax.jit(mlp),
         reference=jax.jit(captured),
         args=(params, x),
+        grow=Growth(lambda samples: (params, stretched(samples, x)), samples=(2, 4, 8), claims=AS_LARGE),
         batch=Batch(argument=1, size=1, unit="requests"),
         contract=CONTRACTS[calls],
         analytic_flops=size.request_flops,

@@ -5,7 +5,7 @@ Data comes from NumPy with a fixed seed: it is the same on every release of JAX,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh
 
-from jaxgate import KnownBreak
+from jaxgate import Growth, KnownBreak, grows
 
 Draw = Callable[..., Any]
 """Draws a float32 array of a shape from a standard normal distribution: ``draw((batch, width))``."""
@@ -97,3 +97,34 @@ def grid(**axes: int) -> Mesh:
     extents = tuple(axes.values())
     devices = jax.local_devices()[: int(np.prod(extents))]
     return jax.make_mesh(extents, tuple(axes), axis_types=(AxisType.Auto,) * len(extents), devices=devices)
+
+
+ONE_PROGRAM = grows("stablehlo_ops", "samples") <= 0
+"""However many samples there are, the program is as large."""
+AS_LARGE = (ONE_PROGRAM, grows("temp_bytes", "samples") <= 1)
+"""And what it holds meanwhile grows at most in proportion."""
+
+
+def over_samples(
+    args: tuple[Any, ...],
+    *positions: int,
+    quarters: Sequence[int] = (1, 2, 4),
+    claims: Sequence[Any] = AS_LARGE,
+) -> Growth:
+    """With some quarters of the samples, which are the first axis of the arguments at these positions."""
+    everything = jax.tree.leaves(args[positions[0]])[0].shape[0]
+
+    def at(samples: int) -> tuple[Any, ...]:
+        def some(leaf: Any) -> jax.ShapeDtypeStruct:
+            shape = (samples * leaf.shape[0] // everything, *leaf.shape[1:])
+            placed = leaf.sharding if getattr(leaf, "committed", False) else None
+            return jax.ShapeDtypeStruct(shape, leaf.dtype, sharding=placed)
+
+        return tuple(jax.tree.map(some, arg) if place in positions else arg for place, arg in enumerate(args))
+
+    return Growth(at, samples=[everything * count // 4 for count in quarters], claims=claims)
+
+
+def stretched(count: int, array: Any) -> jax.ShapeDtypeStruct:
+    """The shape of an array with so many entries on its first axis."""
+    return jax.ShapeDtypeStruct((count, *array.shape[1:]), array.dtype)

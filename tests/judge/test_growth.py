@@ -38,6 +38,14 @@ def test_the_law_that_points_obey(what):
     assert law_of(SIZES, counts) is law
 
 
+def test_the_memory_of_another_moment_is_a_step():
+    """Of what a compiler decides: a level, and then more than that, but less than in proportion."""
+    assert law_of(SIZES, (700, 700, 1500), padded=True) is Law.AT_MOST_LINEAR
+    assert law_of(SIZES, (700, 700, 3000), padded=True) is Law.STEEPER
+    assert law_of(SIZES, (700, 700, 1500)) is Law.STEEPER
+    assert law_of(SIZES, (7000, 7300, 8500), padded=True) is Law.QUADRATIC
+
+
 def test_noise_makes_no_law():
     """A call more or less at one size is none; a term beyond that is."""
     for counts in ((10066, 10067, 10066), (10066, 10065, 10065), (10066, 10066, 10067)):
@@ -65,6 +73,24 @@ def test_more_sizes_are_held_to_their_order():
 def test_what_a_fact_will_be(counts, law, then):
     """Where its law says so."""
     assert at_size(law, SIZES, counts, 100) == then
+
+
+@pytest.mark.parametrize(
+    ("sizes", "counts", "then"),
+    [
+        ((4, 8, 16), (1000, 2000, 4000), 25_000),
+        ((4, 8, 16), (1000, 2000, 4001), 25_012),  # to a thousandth
+        ((4, 8, 16), (1000, 2000, 4016), None),  # linear, for who judges
+        ((4, 8, 16), (16, 64, 256), None),  # a curve that no fourth point confirms
+        ((4, 8, 16, 32), (16, 64, 256, 1024), 10_000),
+        ((4, 8, 16, 32), (16, 64, 256, 1400), None),
+    ],
+)
+def test_what_a_compiler_decides_is_foretold_from_points_that_are_on_its_line(sizes, counts, then):
+    """Tracing counts: three points of it are enough."""
+    found = Grown(sizes=sizes, facts={"temp_bytes": counts, "trace_calls": (16, 64, 256, 1024)[: len(sizes)]})
+    assert found.at("temp_bytes", 100) == then
+    assert found.at("trace_calls", 100) == 10_000
 
 
 def grown(facts, parts=None, sizes=SIZES):
@@ -160,13 +186,13 @@ def test_claims_need_no_baseline():
 def test_what_will_be_is_told():
     """At the size that somebody asks about, of what has a law that says so."""
     (told,) = claimed(until={"layers": 96}, facts={"trace_calls": (16000, 64000, 256000), "kernels": (7, 7, 15)})
-    assert told.detail.endswith("; at 96: trace_calls 9,216,000")
+    assert told.detail.endswith("; at 96: trace_calls 9,216,000, kernels cannot be known")
 
 
 def test_the_part_whose_law_got_worse_carries_it():
     """Not the largest, which grew before; what follows from it has no cause of its own."""
-    parts = {"functions": {"large": (400, 800, 1600), "same": (6, 28, 120)}}
-    before = {"functions": {"large": (400, 800, 1600)}}
+    parts = {"functions": {"large": (400, 800, 1600), "same": (6, 28, 120), "noisy": (9000, 9000, 9001)}}
+    before = {"functions": {"large": (400, 800, 1600), "noisy": (9000, 9000, 9000)}}
     now = measurement(growth=grown(SQUARE, parts))
     (cause,) = carries_growth(now, baseline(growth=grown(LINEAR, before)))
     assert cause.text == "quadratic: same is called 6 → 28 → 120, with layers"

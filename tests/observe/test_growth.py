@@ -34,11 +34,14 @@ def rows(n):
     return (jax.ShapeDtypeStruct((n, 8), jnp.float32),)
 
 
-def seen(at=rows, store=None, **more):
+def seen(at=rows, store=None, accepted=None, *, recording=False):
     """What a small case has at three sizes."""
     growth = Growth(at, n=(4, 8, 16))
-    case = Computation(subject=lambda x: jnp.tanh(x @ x.T), args=(jnp.ones((2, 8)),), grow=growth, **more)
-    return observe(lambda: case, store=store or Memory(), sampling=False).measurement
+    case = Computation(subject=lambda x: jnp.tanh(x @ x.T), args=(jnp.ones((2, 8)),), grow=growth)
+    found = observe(
+        lambda: case, store=store or Memory(), sampling=False, accepted=lambda _: accepted or {}, recording=recording
+    )
+    return found.measurement
 
 
 def test_each_size_is_read():
@@ -60,6 +63,35 @@ def test_a_program_that_was_compiled_here_is_not_compiled_again(monkeypatch):
     first = seen(store=store)
     monkeypatch.setattr(probe, "compile_program", lambda *_, **__: pytest.fail("compiled again"))
     assert seen(store=store).growth["n"].facts["temp_bytes"] == first.growth["n"].facts["temp_bytes"]
+
+
+def compiled_sizes(monkeypatch, **more):
+    """At which sizes something is compiled, and what is seen."""
+    heard, compile_program = [], probe.compile_program
+
+    def compiling(lowered, **options):
+        heard.append(lowered.call[0][0].shape[0])
+        return compile_program(lowered, **options)
+
+    monkeypatch.setattr(probe, "compile_program", compiling)
+    return seen(**more).growth["n"], heard
+
+
+def test_what_its_baseline_holds_is_not_compiled_anywhere(monkeypatch):
+    """The same program in the same surroundings: with nothing remembered, all facts and parts are those of the baseline."""
+    first = seen().growth
+    assert len(set(first["n"].programs)) == 3
+    assert compiled_sizes(monkeypatch, accepted=first) == (first["n"], [])
+
+
+def test_what_differs_from_its_baseline_is_compiled(monkeypatch):
+    """Another program at one size, other surroundings, and all of it where a baseline is recorded."""
+    first = seen().growth
+    wider = compiled_sizes(monkeypatch, at=lambda n: rows(17 if n == 16 else n), accepted=first)
+    assert (wider[1], wider[0].facts["argument_bytes"]) == ([17], (128, 256, 17 * 32))
+    elsewhere = {"n": replace(first["n"], programs=("another", "machine's", "programs"))}
+    assert compiled_sizes(monkeypatch, accepted=elsewhere)[1] == [4, 8, 16]
+    assert compiled_sizes(monkeypatch, accepted=first, recording=True)[1] == [4, 8, 16]
 
 
 def test_another_size_may_bring_another_function():

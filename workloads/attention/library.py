@@ -15,7 +15,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, claim
+from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, Growth, claim
 from workloads.attention.heads import (
     BACKWARD,
     FORWARD,
@@ -68,10 +68,16 @@ def whole(size: Extent, mask: Mask, direction: Direction) -> Computation:
     forward = direction == "forward"
     again = 1 if fused(size.dtype) else 0  # the kernel makes the scores anew in its backward pass
     subject, reference = (jax.jit(way if forward else gradients(way)) for way in ways)
+
+    def at(text: int) -> tuple[Any, ...]:
+        longer = shapes(size.longer(text))
+        return longer if forward else (*longer, longer[0])
+
     return Computation(
         subject=subject,
         reference=reference,
         args=make_args(size, *([] if forward else [query])),
+        grow=Growth(at, text=(1, 2, 4)),
         next_args=onwards if forward else None,
         batch=Batch(argument=0, size=size.batch),
         amount=Amount(count=size.batch * size.time, unit="tokens"),

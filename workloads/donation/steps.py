@@ -13,7 +13,7 @@ import jax
 import optax
 
 from jaxgate import Alternative, Batch, Claim, Computation, Family, claim
-from workloads.parts import drawing, mlp, mlp_params, squared_error
+from workloads.parts import drawing, mlp, mlp_params, over_samples, squared_error
 
 CASES = Family("donation")
 
@@ -89,11 +89,12 @@ def make_inputs(size: Size, optimiser: str) -> tuple[State, jax.Array, jax.Array
 )
 def whole(size: Size, optimiser: str) -> Computation:
     """The step with its state donated, against the same step that copies."""
-    step = train_step(optimiser)
+    step, args = train_step(optimiser), make_inputs(size, optimiser)
     return Computation(
         subject=jax.jit(step, donate_argnums=0),
         reference=jax.jit(step),
-        args=make_inputs(size, optimiser),
+        args=args,
+        grow=over_samples(args, 1, 2),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
         analytic_flops=size.step_flops,

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate import Batch, Computation, Family, claim
-from workloads.parts import Tree, descend, drawing, squared_error
+from workloads.parts import Tree, descend, drawing, over_samples, squared_error
 
 CASES = Family("input_pipeline")
 
@@ -100,10 +100,12 @@ def compared(size: Size, reference: Network) -> Computation:
     shape = (size.batch, size.side, size.side, size.channels)
     scale = (9 * size.channels) ** -0.5
     kernels = [scale * draw((3, 3, size.channels, size.channels)) for _ in range(size.layers)]
+    args = jax.device_put((kernels, draw(shape), draw(shape)))
     return Computation(
         subject=jax.jit(train_step(channels_last, size.dtype), donate_argnums=0),
         reference=jax.jit(train_step(reference, size.dtype), donate_argnums=0),
-        args=jax.device_put((kernels, draw(shape), draw(shape))),
+        args=args,
+        grow=over_samples(args, 1, 2),
         carry=0,
         batch=Batch(argument=1, size=size.batch, unit="images"),
         analytic_flops=size.step_flops,

@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Batch, Claim, Computation, Family, claim
-from workloads.parts import Draw, Tree, descend, drawing, squared_error
+from workloads.parts import Draw, Tree, descend, drawing, over_samples, squared_error
 from workloads.pjit.meshes import AGAINST, TRAINED, devices_of, gathered, mesh_of, on_meshes, shapes, shardings
 
 CASES = Family("pjit")
@@ -159,11 +159,12 @@ def build(size: Size, strategy: str, mesh: str) -> Computation:
     kernels, samples = stored(layout, devices, size.pairs)
     draw = drawing()
     numbers = (make_params(draw, size), draw((size.batch, size.width)), draw((size.batch, size.width)))
-    against = AGAINST.get(strategy)
+    args, against = jax.device_put(numbers, (kernels, samples, samples)), AGAINST.get(strategy)
     return Computation(
         subject=sharded_step(layout, devices, size.pairs),
         reference=gathered(train_step(layout, None), devices),
-        args=jax.device_put(numbers, (kernels, samples, samples)),
+        args=args,
+        grow=over_samples(args, 1, 2),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
         analytic_flops=matmul_flops(size),

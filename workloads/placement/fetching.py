@@ -15,7 +15,7 @@ import numpy as np
 from jax.experimental import io_callback
 
 from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
-from workloads.parts import Tree, drawing, mlp
+from workloads.parts import Tree, drawing, mlp, over_samples
 from workloads.placement.network import SIZES, Extent, draw_inputs, train_step
 
 CASES = Family("placement")
@@ -87,6 +87,7 @@ def metrics_only(size: Extent) -> Computation:
         subject=jax.jit(evaluate),
         alternatives={"predictions returned": Alternative(function=jax.jit(predicting), args=args)},
         args=args,
+        grow=over_samples(args, 1, 2),
         batch=Batch(argument=1, size=size.batch),
         analytic_flops=size.forward_flops,
         claims=[

@@ -14,7 +14,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Batch, Computation, Family, claim
-from workloads.parts import Tree, grid, mlp
+from workloads.parts import Tree, grid, mlp, over_samples
 from workloads.placement.network import LAYERS, SIZES, Extent, draw_inputs, train_step
 
 CASES = Family("placement")
@@ -124,11 +124,12 @@ def committed(size: Extent) -> Computation:
     device = jax.devices()[0]
     params, x, y = draw_inputs(size)
     # The batch is committed, so each result is: a state that is not would be another argument at step 2.
-    params = jax.device_put(params, device)
+    args = jax.device_put((params, x, y), device)
     return Computation(
         subject=jax.jit(train_step, donate_argnums=0),
         reference=jax.jit(train_step),
-        args=(params, *jax.device_put((x, y), device)),
+        args=args,
+        grow=over_samples(args, 1, 2),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
         analytic_flops=size.step_flops,

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate import Amount, Claim, Computation, Family, Size, claim
+from jaxgate import Alternative, Amount, Claim, Computation, Family, Growth, Size, claim, grows
 from workloads.pmap.replicas import AXIS, DEVICES, line
 
 CASES = Family("pmap")
@@ -138,6 +138,17 @@ def moved(size: Extent, kind: str, way: str) -> Computation:
     )
 
 
+SENT_ONCE = (grows("collectives", "devices") <= 0, grows("collective_bytes", "devices") <= 0)
+"""However many devices there are, each sends as much."""
+
+
+def adding_up(way: str, count: int) -> Callable[..., Any]:
+    """The sum of the arrays of so many devices, of which one copy is handed back: all have the same."""
+    if way == "pmap":
+        return jax.pmap(summed, axis_name=AXIS, out_axes=None)
+    return jax.jit(jax.shard_map(lambda v: summed(v[0]), mesh=line(count), in_specs=P(AXIS), out_specs=P()))
+
+
 @CASES.workload(
     "psum-of-{nbytes}-by-{way}",
     sweep=tuple({"nbytes": nbytes, "way": way} for nbytes in SWEEP_BYTES for way in WAYS),
@@ -145,15 +156,22 @@ def moved(size: Extent, kind: str, way: str) -> Computation:
     devices=DEVICES,
 )
 def all_reduce(room: Room, nbytes: str, way: str) -> Computation:
-    """The sum of the devices' arrays, of which one copy is handed back: all devices have the same."""
+    """The sum of the devices' arrays."""
     each = SWEEP_BYTES[nbytes]
     count = min(DEVICES, room.nbytes // each)
-    twin = jax.jit(jax.shard_map(lambda v: summed(v[0]), mesh=line(count), in_specs=P(AXIS), out_specs=P()))
     by_pmap = way == "pmap"
+
+    def over(devices: int) -> Alternative:
+        stack = jax.ShapeDtypeStruct(
+            (devices, each // ITEM_BYTES), jnp.float32, sharding=NamedSharding(line(devices), P(AXIS))
+        )
+        return Alternative(function=adding_up(way, devices), args=(stack,))
+
     return Computation(
-        subject=jax.pmap(summed, axis_name=AXIS, out_axes=None) if by_pmap else twin,
-        reference=twin if by_pmap else jax.jit(lambda stack: stack.sum(0)),
+        subject=adding_up(way, count),
+        reference=adding_up("jit-shard-map", count) if by_pmap else jax.jit(lambda stack: stack.sum(0)),
         args=(payload(each // ITEM_BYTES, count),),
+        grow=Growth(over, devices=(2, 4, 8), claims=SENT_ONCE) if count == DEVICES else None,
         amount=Amount(count=each, unit="B", bus_factor=2 * (count - 1) / count),
         claims=[
             claim("collectives == 1", "one all-reduce does it"),

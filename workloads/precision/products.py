@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate import Alternative, Batch, Computation, Family, claim
-from workloads.parts import Tree, mlp
+from workloads.parts import Tree, mlp, over_samples
 from workloads.precision.layers import HIGHEST, NARROW_RTOL, SIZES, Extent, cast, make_params, make_samples
 
 CASES = Family("precision")
@@ -125,6 +125,7 @@ def narrow(size: Extent) -> Computation:
         reference=jax.jit(widened),
         alternatives={"float32": Alternative(function=subject, args=cast((params, x), jnp.float32))},
         args=(params, x),
+        grow=over_samples((params, x), 1),
         carry=1,
         batch=Batch(argument=1, size=size.batch),
         analytic_flops=size.layers * size.layer_flops,

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate import Batch, Computation, Family, claim
-from workloads.parts import Tree, descend, mlp, squared_error
+from workloads.parts import ONE_PROGRAM, Tree, descend, mlp, over_samples, squared_error
 from workloads.precision.layers import SIZES, Extent, cast, make_params, make_samples
 
 CASES = Family("precision")
@@ -53,10 +53,12 @@ def momentum_step(dtype: Any) -> Callable[..., Any]:
 def mixed(size: Extent) -> Computation:
     """bfloat16 products and float32 state, against float32 throughout."""
     params = make_params(size)
+    args = {"params": params, "velocity": jax.tree.map(jnp.zeros_like, params)}, *make_samples(size, count=2)
     return Computation(
         subject=jax.jit(momentum_step(jnp.bfloat16), donate_argnums=0),
         reference=jax.jit(momentum_step(jnp.float32)),
-        args=({"params": params, "velocity": jax.tree.map(jnp.zeros_like, params)}, *make_samples(size, count=2)),
+        args=args,
+        grow=over_samples(args, 1, 2, claims=[ONE_PROGRAM]),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
         analytic_flops=size.step_flops,

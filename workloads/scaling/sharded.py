@@ -15,8 +15,8 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
-from workloads.parts import Tree, grid
+from jaxgate import Alternative, Amount, Batch, Computation, Family, Growth, claim, grows
+from workloads.parts import Tree, grid, stretched
 from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
 from workloads.scaling.network import (
     RTOL,
@@ -34,6 +34,8 @@ SIZES = {
     "small": Size(samples=16, width=64, hidden=256, pairs=4),
     "full": Size(samples=2048, width=2048, hidden=8192, pairs=8),
 }
+
+MOST = 8
 
 SHARDS, COPIES, SAMPLES = P(None, "data"), P(), P("data")
 
@@ -80,15 +82,24 @@ def compiled(mesh: Mesh, state: Tree, pair: Layers) -> Callable[..., Any]:
     return jax.jit(train_step(looped(pair)), donate_argnums=0, out_shardings=out)
 
 
-@on_devices(CASES, "fully-sharded-step-weak-on-{devices}-vs-gathered", (2, 4, 8), SIZES)
+@on_devices(CASES, "fully-sharded-step-weak-on-{devices}-vs-gathered", (2, 4, MOST), SIZES)
 def fully_sharded(size: Size, devices: int) -> Computation:
     """State stored once, against all on every device; the alternative is the same step with a state on each device."""
     mesh, samples = grid(data=devices), devices * size.samples
     state, *batch = make_numbers(size, samples)
     numbers = (stacked(state), *batch)
     stored, copies = state_in(SHARDS), state_in(COPIES)
+
+    def over(devices: int) -> Alternative:
+        mesh, batch = grid(data=devices), [stretched(devices * size.samples, array) for array in numbers[1:]]
+        layout = shardings(mesh, (stored, SAMPLES, SAMPLES))
+        return Alternative(function=compiled(mesh, stored, collecting(mesh)), args=shapes((numbers[0], *batch), layout))
+
     return Computation(
         subject=compiled(mesh, stored, collecting(mesh)),
+        grow=Growth(over, devices=(2, 4, 8), claims=[grows("argument_bytes", "devices") <= -1])
+        if devices == MOST
+        else None,
         reference=gathered(train_step(looped(pair_of_layers)), mesh),
         args=jax.device_put(numbers, shardings(mesh, (stored, SAMPLES, SAMPLES))),
         carry=0,

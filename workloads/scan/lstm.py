@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgate import Amount, Batch, Claim, Computation, Family, Size, claim
-from workloads.parts import descend, drawing, squared_error
-from workloads.scan.turns import Tree, Turns, as_large, by_loop, by_scan, stretched
+from workloads.parts import descend, drawing, squared_error, stretched
+from workloads.scan.turns import Tree, Turns, as_large, by_loop, by_scan
 
 CASES = Family("scan")
 

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgate import Amount, Batch, Claim, Computation, Family, Size, claim
-from workloads.parts import descend, drawing, squared_error
-from workloads.scan.turns import as_large, stretched
+from workloads.parts import descend, drawing, squared_error, stretched
+from workloads.scan.turns import as_large
 
 CASES = Family("scan")
 

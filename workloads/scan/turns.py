@@ -38,8 +38,3 @@ def by_loop(turn: Turn, carry: Tree, inputs: Tree) -> tuple[Tree, Tree]:
 def as_large(steps: int, at: Callable[..., tuple[Any, ...]]) -> Growth:
     """However many steps a call takes, its program is as large; ``at`` gives the arguments for a number of ``steps``."""
     return Growth(at, steps=(steps, 2 * steps, 4 * steps), claims=[grows("stablehlo_ops", "steps") <= 0])
-
-
-def stretched(steps: int, array: Any) -> jax.ShapeDtypeStruct:
-    """The shape of a sequence with so many steps on its first axis."""
-    return jax.ShapeDtypeStruct((steps, *array.shape[1:]), array.dtype)

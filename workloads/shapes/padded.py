@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgate import Amount, Batch, Claim, Computation, Family, claim
-from workloads.parts import Tree, descend, drawing, fused_on_gpu, squared_error
+from workloads.parts import Tree, descend, drawing, fused_on_gpu, over_samples, squared_error
 from workloads.shapes.encoder import OUTPUTS, SIZES, Size, cycle, draw_tokens, encode, lengths_of, make_params
 
 CASES = Family("shapes")
@@ -82,11 +82,12 @@ def stream(
     turns = batches(size, tuple(int(share * size.longest) for share in BUCKETS[shapes]))
     tokens, lengths, _ = turns[0]
     own = tuple(lengths.tolist())
-    after = cycle(turns, lengths=1)
+    after, args = cycle(turns, lengths=1), (make_params(size), *turns[0])
     return Computation(
         subject=jax.jit(train_step(encode), donate_argnums=0),
         reference=jax.jit(train_step(reference(own))),
-        args=(make_params(size), *turns[0]),
+        args=args,
+        grow=over_samples(args, 1, 2, 3),
         next_args=lambda result, args: (result[0], *after(args[1:])),
         expected_traces=len({tokens.shape for tokens, _, _ in turns}),
         batch=Batch(argument=1, size=size.texts),

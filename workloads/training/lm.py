@@ -13,7 +13,7 @@ from flax import linen, nnx
 from flax.training.train_state import TrainState
 
 from jaxgate import Amount, Computation, Family, claim
-from workloads.parts import Tree
+from workloads.parts import Tree, over_samples
 from workloads.training.states import ALWAYS, DONATED, adamw, cross_entropy, filled, stepping, train_step, zeros
 from workloads.training.transformer import EPSILON, Block, attend, forward_flops
 
@@ -185,6 +185,7 @@ def with_nnx(size: Size) -> Computation:
         amount=size.amount,
         tolerance=size.tolerance,
         claims=DONATED,
+        grow=over_samples(args, 2, 3, quarters=(2, 3, 4)),  # one text alone is another program
     )
 
 

@@ -18,7 +18,7 @@ import optax
 from flax import nnx
 
 from jaxgate import Amount, Claim, Computation, Family, claim
-from workloads.parts import Tree, drawing
+from workloads.parts import Tree, drawing, over_samples
 from workloads.training.states import ALWAYS, DONATED, cross_entropy, filled, stepping
 
 CASES = Family("training")
@@ -246,14 +246,16 @@ def make_args(size: Size) -> tuple[Any, ...]:
 
 def compared(size: Size, reference: Callable[..., Any], claims: Sequence[Claim]) -> Computation:
     """The step in NNX with its state donated, against another."""
+    args = make_args(size)
     return stepping(
         jax.jit(nnx_step(size), donate_argnums=0),
         reference,
-        make_args(size),
+        args,
         flops=size.step_flops,
         amount=Amount(count=size.batch, unit="images"),
         tolerance=size.tolerance,
         claims=claims,
+        grow=over_samples(args, 1, 2),
     )
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxgate import Amount, Batch, Claim, Computation, claim
+from jaxgate import Amount, Batch, Claim, Computation, Growth, claim
 from workloads.parts import Draw, Tree, drawing
 
 Loss = Callable[[Tree, jax.Array, jax.Array], jax.Array]
@@ -93,6 +93,7 @@ def stepping(
     amount: Amount,
     tolerance: float,
     claims: Sequence[Claim],
+    grow: Growth | None = None,
 ) -> Computation:
     """A training step whose state comes first in its arguments and in its results; then inputs and labels.
 
@@ -104,6 +105,7 @@ def stepping(
         amount: What a step gets done.
         tolerance: Between the two, relative.
         claims: What must hold.
+        grow: Other sizes.
     """  # fmt: skip
     *state, inputs, _ = args
     return Computation(
@@ -116,6 +118,7 @@ def stepping(
         analytic_flops=flops,
         rtol=tolerance,
         claims=claims,
+        grow=grow,
     )
 
 

@@ -13,7 +13,7 @@ import optax
 from flax import nnx
 
 from jaxgate import Amount, Claim, Computation, Family, claim
-from workloads.parts import Tree, drawing
+from workloads.parts import Tree, drawing, over_samples
 from workloads.training.states import (
     ALWAYS,
     DONATED,
@@ -168,14 +168,16 @@ def make_args(size: Size, optimiser: optax.GradientTransformation) -> tuple[Any,
 
 def compared(size: Size, reference: Callable[..., Any], claims: Sequence[Claim]) -> Computation:
     """The step in NNX with its state donated, against another."""
+    args = make_args(size, adamw())
     return stepping(
         jax.jit(train_step(nnx_loss(size), adamw()), donate_argnums=(0, 1)),
         reference,
-        make_args(size, adamw()),
+        args,
         flops=size.step_flops,
         amount=Amount(count=size.batch, unit="images"),
         tolerance=size.tolerance,
         claims=claims,
+        grow=over_samples(args, 2, 3),
     )
 
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate import Batch, Computation, Family, claim
-from workloads.parts import Tree, descend, drawing, squared_error
+from workloads.parts import Tree, descend, drawing, over_samples, squared_error
 from workloads.value_and_grad.network import RATE, SIZES, Size
 
 CASES = Family("value_and_grad")
@@ -46,10 +46,12 @@ def two_arguments(size: Size) -> Computation:
     draw = drawing()
     shape = (size.layers, size.width, size.width)
     encoder, decoder = (size.width**-0.5 * draw(shape) for _ in range(2))
+    args = jax.device_put((encoder, decoder, draw((size.batch, size.width))))
     return Computation(
         subject=jax.jit(together, donate_argnums=(0, 1)),
         reference=jax.jit(one_by_one, donate_argnums=(0, 1)),
-        args=jax.device_put((encoder, decoder, draw((size.batch, size.width)))),
+        args=args,
+        grow=over_samples(args, 2),
         carry=(0, 1),
         batch=Batch(argument=2, size=size.batch),
         # Each layer of both: forward, gradient of the kernel, gradient of the input.

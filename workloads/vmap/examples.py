@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate import Batch, Claim, Computation, Family, Size, claim
-from workloads.parts import Tree, descend, drawing, mlp, mlp_params, squared_error
+from workloads.parts import ONE_PROGRAM, Tree, descend, drawing, mlp, mlp_params, over_samples, squared_error
 
 CASES = Family("vmap")
 
@@ -113,10 +113,12 @@ SWEEP = ({"naive": "loop"}, {"naive": "lax.map"})
 @CASES.workload("per-example-loss-vmap-vs-{naive}", sweep=SWEEP, sizes=SIZES)
 def losses(size: Examples, *, naive: str) -> Computation:
     """One loss for each example."""
+    args = make_inputs(size)
     return Computation(
         subject=jax.jit(batched(loss)),
         reference=jax.jit(NAIVE[naive](loss)),
-        args=make_inputs(size),
+        args=args,
+        grow=over_samples(args, 1, 2, claims=[ONE_PROGRAM]),
         batch=Batch(argument=1, size=size.examples, unit="examples"),
         analytic_flops=forward_flops(size),
         rtol=RTOL,
@@ -128,10 +130,12 @@ def losses(size: Examples, *, naive: str) -> Computation:
 @CASES.workload("per-example-gradients-vmap-vs-{naive}", sweep=SWEEP, sizes=SIZES)
 def gradients(size: Examples, *, naive: str) -> Computation:
     """One gradient for each example, all of them kept."""
+    args = make_inputs(size)
     return Computation(
         subject=jax.jit(batched(jax.grad(loss))),
         reference=jax.jit(NAIVE[naive](jax.grad(loss))),
-        args=make_inputs(size),
+        args=args,
+        grow=over_samples(args, 1, 2),
         batch=Batch(argument=1, size=size.examples, unit="examples"),
         analytic_flops=gradient_flops(size),
         rtol=RTOL,

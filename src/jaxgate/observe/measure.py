@@ -31,7 +31,7 @@ from jaxgate.observe.measure_eager import measure_eager
 from jaxgate.observe.observation import CompiledSubject, Observation, compile_subject
 from jaxgate.observe.program.donation import DonatedLeaf, lost_bytes, lost_lines, lost_unknown, read_donation
 from jaxgate.observe.program.export import find_feeds
-from jaxgate.observe.tools import Announce, ReferenceStore, Tools
+from jaxgate.observe.tools import Accepted, Announce, ReferenceStore, Tools
 from jaxgate.observe.trace.clocks import CLOCKS, Clocks
 from jaxgate.observe.trace.stages import devices_of
 
@@ -42,6 +42,7 @@ def observe(
     store: ReferenceStore,
     progress: Announce = lambda _: None,
     sampling: bool = True,
+    accepted: Accepted = lambda _: {},
     recording: bool = False,
     clocks: Clocks = CLOCKS,
     together: Lockstep = ALONE,
@@ -70,6 +71,7 @@ def observe(
         store=store,
         progress=progress,
         sampling=sampling,
+        accepted=accepted,
         recording=recording,
         clocks=clocks,
         together=together,

@@ -317,6 +317,7 @@ class Gate:
                 store=self._session.references,
                 progress=progress,
                 sampling=self._benchmark.enabled,
+                accepted=lambda hardware: self._session.store.growth(hardware, case.name),
                 recording=self._session.settings.records_anew,
                 target=self._compiler,
                 meters=self._session.meters,

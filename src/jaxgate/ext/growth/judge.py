@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from jaxgate.ext.growth.model import COMPILED, FACTS, OVER, Grown, Growth, Law, at_size, law_of
+from jaxgate.ext.growth.model import COMPILED, FACTS, OVER, Grown, Growth, Law, law_of, noise_of
 from jaxgate.judge.policy import POLICIES
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.decision import Status
@@ -96,14 +96,14 @@ def _compared(
 
 def _laws(grown: Grown, until: int | None) -> str:
     """The law of each fact that the size moves, and what it will be at a larger one."""
-    moved = {fact: counts for fact, counts in grown.facts.items() if grown.law(fact) is not Law.CONSTANT}
+    moved = [fact for fact in grown.facts if grown.law(fact) is not Law.CONSTANT]
     laws = ", ".join(f"{fact} {grown.law(fact) or 'no law'}" for fact in moved) or "all constant"
     text = f"{laws} ({', '.join(map(str, grown.sizes))})"
     if until is None:
         return text
-    told = {fact: at_size(grown.law(fact), grown.sizes, counts, until) for fact, counts in moved.items()}
-    known = ", ".join(f"{fact} {count:,}" for fact, count in told.items() if count is not None)
-    return f"{text}; at {until:,}: {known or 'not known'}"
+    told = {fact: grown.at(fact, until) for fact in moved}
+    said = (f"{fact} {'cannot be known' if count is None else f'{count:,}'}" for fact, count in told.items())
+    return f"{text}; at {until:,}: {', '.join(said) or 'the same'}"
 
 
 def _points(counts: tuple[int, ...]) -> str:
@@ -133,7 +133,11 @@ def _carrier(kind: str, ours: Grown, theirs: Grown | None, lines: Mapping[str, s
     before = {} if theirs is None else theirs.parts.get(kind, {})
     worse = []
     for name, counts in ours.parts.get(kind, {}).items():
-        law, was = law_of(ours.sizes, counts), law_of(ours.sizes, before[name]) if name in before else None
+        fact = "trace_calls" if kind == "functions" else kind
+        law, was = (
+            law_of(ours.sizes, each, noise=noise_of(fact, each)) if each else None
+            for each in (counts, before.get(name))
+        )
         if law is not None and _is_worse(law, was):
             worse.append((law.degree, counts[-1], name, str(law)))
     if not worse:

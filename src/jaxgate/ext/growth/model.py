@@ -48,7 +48,7 @@ class Law(Enum):
         return self.value[1]
 
 
-def law_of(sizes: Sequence[int], counts: Sequence[int], *, share: float = _EXACT, noise: float = 0.0) -> Law | None:
+def law_of(sizes: Sequence[int], counts: Sequence[int], *, padded: bool = False, noise: float = 0.0) -> Law | None:
     """The law that all points obey; ``None`` where they rise and fall.
 
     Slopes between neighbours decide: equal ones are linear, shrinking ones at most linear. Of growing ones a quadratic has
@@ -57,13 +57,13 @@ def law_of(sizes: Sequence[int], counts: Sequence[int], *, share: float = _EXACT
     Args:
         sizes: Three or more, rising.
         counts: What a fact is at each.
-        share: Of the steepest slope, within which slopes are equal.
+        padded: Whether a compiler decides it: it pads and tiles, and memory is that of the largest moment, so that slopes are equal
+            within more, and a step after a level is at most linear as long as the fact grows less than the size.
         noise: By how much a count may differ from one process to the next.
     """
-    points = list(zip(sizes, counts, strict=True))
-    slopes = [(after - before) / (large - small) for (small, before), (large, after) in pairwise(points)]
+    slopes = _slopes(sizes, counts)
     unsure = 2 * noise / min(large - small for small, large in pairwise(sizes))
-    slack = share * max(slopes) + unsure
+    slack = (_PADDED if padded else _EXACT) * max(slopes) + unsure
     if max(counts) - min(counts) <= noise:
         return Law.CONSTANT
     if max(slopes) <= unsure and counts[-1] < counts[0]:
@@ -79,7 +79,9 @@ def law_of(sizes: Sequence[int], counts: Sequence[int], *, share: float = _EXACT
     if _obeys(sizes, counts, lambda size: size * math.log(size)):
         return Law.N_LOG_N
     power = _power(sizes[-3:], slopes[-2:])
-    return next((law for law in (Law.QUADRATIC, Law.CUBIC) if power <= law.degree + 0.5), Law.STEEPER)
+    law = next((law for law in (Law.QUADRATIC, Law.CUBIC) if power <= law.degree + 0.5), Law.STEEPER)
+    step = padded and law is Law.STEEPER and counts[-1] * sizes[0] <= counts[0] * sizes[-1]
+    return Law.AT_MOST_LINEAR if step else law
 
 
 def _obeys(sizes: Sequence[int], counts: Sequence[int], term: Callable[[int], float]) -> bool:
@@ -102,16 +104,45 @@ def _power(sizes: Sequence[int], slopes: Sequence[float]) -> float:
     return 4.0
 
 
-def at_size(law: Law | None, sizes: Sequence[int], counts: Sequence[int], size: int) -> int | None:
-    """What a fact will be at a larger size; ``None`` where its law does not say."""
-    (*_, first, middle, last), (*_, one, two, three) = sizes, counts
-    slope = (three - two) / (last - middle)
+def at_size(
+    law: Law | None, sizes: Sequence[int], counts: Sequence[int], size: int, *, padded: bool = False
+) -> int | None:
+    """What a fact will be at a larger size; ``None`` where its points do not say.
+
+    Args:
+        law: Its law.
+        sizes: Three or more, rising.
+        counts: What it is at each.
+        size: The larger one.
+        padded: Whether a compiler decides it: then the points must be on the line to a thousandth, as one that has begun to
+            choose otherwise goes on; and a curve through three points, which no fourth confirms, foretells nothing.
+    """
+    slopes = _slopes(sizes, counts)
+    last, slope = size - sizes[-1], slopes[-1]
     if law in (Law.CONSTANT, Law.LINEAR):
-        return round(three + slope * (size - last))
-    if law is Law.QUADRATIC:
-        bend = (slope - (two - one) / (middle - first)) / (last - first)
-        return round(three + slope * (size - last) + bend * (size - last) * (size - middle))
-    return None
+        return round(counts[-1] + slope * last) if not padded or _even(slopes) else None
+    if law is not Law.QUADRATIC:
+        return None
+    bends = [(after - before) / (sizes[at + 2] - sizes[at]) for at, (before, after) in enumerate(pairwise(slopes))]
+    if padded and (len(bends) == 1 or not _even(bends)):
+        return None
+    return round(counts[-1] + slope * last + bends[-1] * last * (size - sizes[-2]))
+
+
+def noise_of(fact: str, counts: Sequence[int]) -> float:
+    """By how much it may differ from one process to the next: objects' addresses decide how often tracing compares two, which is a call."""
+    return 2 + max(counts) / 1000 if fact == "trace_calls" else 0.0
+
+
+def _slopes(sizes: Sequence[int], counts: Sequence[int]) -> list[float]:
+    """Between neighbours."""
+    points = zip(sizes, counts, strict=True)
+    return [(after - before) / (large - small) for (small, before), (large, after) in pairwise(points)]
+
+
+def _even(slopes: Sequence[float]) -> bool:
+    """To a thousandth of the steepest."""
+    return max(slopes) - min(slopes) <= max(map(abs, slopes)) / 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,21 +155,22 @@ class Grown:
     facts: Mapping[str, tuple[int, ...]]  # by name, one for each size; what is not known at all sizes is left out
     # what makes up a fact, by a kind of parts and a name: operations, bytes of their results, functions that tracing calls
     parts: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+    programs: tuple[
+        str, ...
+    ] = ()  # fingerprint of what was compiled where, at each size; empty where that cannot be read
 
     def law(self, fact: str) -> Law | None:
         """The law of a fact."""
-        return law_of(
-            self.sizes, self.facts[fact], share=_PADDED if fact in COMPILED else _EXACT, noise=self._noise(fact)
-        )
+        return law_of(self.sizes, self.facts[fact], padded=fact in COMPILED, noise=noise_of(fact, self.facts[fact]))
+
+    def at(self, fact: str, size: int) -> int | None:
+        """What a fact will be at a larger size; ``None`` where its points do not say."""
+        return at_size(self.law(fact), self.sizes, self.facts[fact], size, padded=fact in COMPILED)
 
     def differs(self, other: Grown, fact: str) -> bool:
         """Whether a fact is something else there, at any of the same sizes, by more than two processes may differ."""
         pairs = zip(self.facts[fact], other.facts[fact], strict=True)
-        return any(abs(ours - theirs) > self._noise(fact) for ours, theirs in pairs)
-
-    def _noise(self, fact: str) -> float:
-        """Objects' addresses decide how often tracing compares two, which is a call."""
-        return 2 + max(self.facts[fact]) / 1000 if fact == "trace_calls" else 0.0
+        return any(abs(ours - theirs) > noise_of(fact, self.facts[fact]) for ours, theirs in pairs)
 
 
 @dataclass(frozen=True, slots=True)

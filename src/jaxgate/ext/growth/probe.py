@@ -32,6 +32,8 @@ _CAPTURED = "captured arrays"
 _SIZE = re.compile(r"\d+")
 
 Known = Mapping[str, int | None]
+Compiled = tuple[Known, Mapping[str, int]]
+"""Facts, and bytes of collectives by kind."""
 Parts = Mapping[str, Counter[str]]
 
 
@@ -53,10 +55,11 @@ def observe_growth(
         InvalidCaseError: If it cannot be compiled at one of them.
     """
     surroundings = fingerprint(base.hardware, sorted(base.environment.items()))
+    accepted = {} if tools.recording else tools.accepted(base.hardware)
     lines: dict[str, str] = {}
     found = {}
     for name, sizes in growth.sizes.items():
-        each = []
+        each, keys = [], list[str]()
         for size in sizes:
             tools.progress(f"looking at {name} = {size:,}")
             with guarded(f"making the arguments at {name} = {size:,}"):
@@ -67,22 +70,25 @@ def observe_growth(
                 subject, args, kwargs, role=f"subject at {name} = {size:,}", clock=tools.clocks.thread, cold=False,
                 platform=tools.platform,
             )  # fmt: skip
-            each.append(_read(lowered, surroundings, tools, lines))
+            key = fingerprint("growth", lowered.fingerprint, lowered.options, surroundings)
+            keys.append("" if lowered.options is None else key)
+            compiled = _remembered(keys[-1], tools, accepted.get(name)) or _compiled(lowered, keys[-1], tools)
+            each.append(_read(lowered, compiled, lines))
         facts = {fact: tuple(known.get(fact) for known, _ in each) for fact in FACTS}
         parts = [one for _, one in each]
         found[name] = Grown(
             sizes=sizes,
+            programs=tuple(keys),
             facts={fact: counts for fact, counts in facts.items() if None not in counts},  # type: ignore[misc]  # it is in none
             parts={kind: _largest([one[kind] for one in parts]) for kind in parts[0]},
         )
     return found, lines
 
 
-def _read(lowered: Lowered, surroundings: str, tools: Tools, lines: dict[str, str]) -> tuple[Known, Parts]:
+def _read(lowered: Lowered, compiled: Compiled, lines: dict[str, str]) -> tuple[Known, Parts]:
     """Facts and parts at one size; ``lines`` gets those of its parts."""
     structure = read_structure(lowered.stage.compiler_ir("stablehlo"), lines=True)
     work, traced = count_work(lowered.traced.jaxpr), count_trace_calls(lowered)
-    compiled, collectives = _compiled(lowered, surroundings, tools)
     known: dict[str, int | None] = {
         "trace_calls": traced.count,
         "trace_equations": work.equations,
@@ -90,7 +96,7 @@ def _read(lowered: Lowered, surroundings: str, tools: Tools, lines: dict[str, st
         "matmul_flops": work.matmul_flops,
         "constant_bytes": structure.constant_bytes,
         "random_bits": work.random_bits,
-        **compiled,
+        **compiled[0],
     }
     operations, made_bytes = Counter[str](), Counter[str]()
     for label, count in structure.operations.items():
@@ -107,27 +113,35 @@ def _read(lowered: Lowered, surroundings: str, tools: Tools, lines: dict[str, st
         "bytes": made_bytes,
         "functions": Counter(traced.functions),
         "arguments": arguments,
-        "collectives": Counter(collectives),
+        "collectives": Counter(compiled[1]),
         "constants": Counter({_CAPTURED: structure.constant_bytes}),
     }
     return known, parts
 
 
-def _compiled(lowered: Lowered, surroundings: str, tools: Tools) -> tuple[Known, Mapping[str, int]]:
-    """Facts that the compiler decides, and collectives by kind; of a program that was compiled here before as remembered."""
-    key = fingerprint("growth", lowered.fingerprint, lowered.options, surroundings)
-    known = tools.store.load(key) if lowered.options is not None else None
-    if known is None:
-        program = compile_program(lowered, clocks=tools.clocks, lines=False, target=tools.target)
-        sent = read_communication(program, devices_of(program.executable))
-        facts = {fact: getattr(program.facts, fact) for fact in COMPILED}
-        facts |= {"collectives": sent.count, "collective_bytes": sent.nbytes}
-        kinds = Counter[str]()
-        for label, count in sent.counts.items():
-            kinds[_first(label)] += count * sent_bytes(label)
-        known = {"facts": facts, "collectives": dict(kinds)}, []
-        tools.store.save(key, *known)
-    return known[0]["facts"], known[0]["collectives"]
+def _remembered(key: str, tools: Tools, accepted: Grown | None) -> Compiled | None:
+    """What the compiler decided of this very program here before, or where its baseline was recorded in the same surroundings."""
+    if key and (known := tools.store.load(key)):
+        return known[0]["facts"], known[0]["collectives"]
+    if accepted is None or not key or key not in accepted.programs:
+        return None
+    place = accepted.programs.index(key)
+    facts = {fact: accepted.facts[fact][place] for fact in COMPILED if fact in accepted.facts}
+    return facts, {kind: counts[place] for kind, counts in accepted.parts["collectives"].items()}
+
+
+def _compiled(lowered: Lowered, key: str, tools: Tools) -> Compiled:
+    """Facts that the compiler decides, and bytes of collectives by kind; remembered under a key, if there is one."""
+    program = compile_program(lowered, clocks=tools.clocks, lines=False, target=tools.target)
+    sent = read_communication(program, devices_of(program.executable))
+    facts = {fact: getattr(program.facts, fact) for fact in COMPILED}
+    facts |= {"collectives": sent.count, "collective_bytes": sent.nbytes}
+    kinds = Counter[str]()
+    for label, count in sent.counts.items():
+        kinds[_first(label)] += count * sent_bytes(label)
+    if key:
+        tools.store.save(key, {"facts": facts, "collectives": dict(kinds)}, [])
+    return facts, kinds
 
 
 def _call(made: Any, computation: Computation) -> tuple[Any, tuple[Any, ...], Mapping[str, Any]]:
