@@ -10,7 +10,7 @@ import pytest
 from support.factories import CASE, HARDWARE, LINE, OTHER_CPU, baseline
 
 from jaxgate.keep.baselines import BaselineStore, read_baseline, recorded_by, save_baseline
-from jaxgate.keep.strict import CorruptBaselineError
+from jaxgate.keep.strict import CorruptBaselineError, write_strict
 from jaxgate.model.machine import HardwareKey
 from jaxgate.model.measurement import Leaf
 from jaxgate.model.numbers import Facts, Phases
@@ -252,6 +252,22 @@ def test_what_is_saved_comes_back(store, changes):
     assert (record.baseline, record.path, record.borrowed) == (told, path, False)
     assert path == store.root / OWN_FILE
     assert read_baseline(path) == told
+
+
+def test_a_list_of_numbers_is_one_line(tmp_path):
+    """A text stays what it is, whatever it holds."""
+    content = {
+        "bursts": [1, -2.5e-07, 3],
+        "none": [],
+        "texts": ["[\n 1\n]", "2"],
+        "pairs": [[1, 2], [3]],
+        "known": [None, 1],
+    }
+    write_strict(tmp_path / "file.json", content)
+    text = (tmp_path / "file.json").read_text()
+    assert json.loads(text) == content
+    assert ' "bursts": [1, -2.5e-07, 3],\n' in text
+    assert "  [1, 2],\n  [3]\n" in text
 
 
 def test_the_file_says_what_the_schema_says(store):

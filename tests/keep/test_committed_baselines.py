@@ -26,3 +26,12 @@ def test_every_committed_baseline_has_its_program(platform, at_least):
         and (found["fingerprints"]["program"], found["program"]["digest"]) not in stored
     ]
     assert lost == []
+
+
+@pytest.mark.parametrize("line", ["0.10", "0.12"])
+def test_each_family_has_laws_of_growth(line):
+    """On both release lines, at the sizes that its cases ask for."""
+    found = {path: json.loads(path.read_text()) for path in ROOT.glob(f"cpu-*-jax-{line}/*/*.json")}
+    families = {path.parent.name for path in found}
+    with_laws = {path.parent.name for path, baseline in found.items() if baseline.get("growth")}
+    assert (len(families), families - with_laws) == (16, set())

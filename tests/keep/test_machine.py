@@ -104,6 +104,9 @@ def test_who_died_is_not_waited_for_though_another_one_has_its_number(tmp_path):
     """A process, or a thread of one: a number is given again."""
     thread = threading.Thread(target=threading.Event().wait, args=(30,), daemon=True)
     thread.start()
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (tmp_path / f"{gone.pid}.holder").write_text(json.dumps({"run": "another", "state": "alone", "about": "a case"}))
     for number in (os.getppid(), thread.native_id):
         note = {"run": "another", "started": "long ago", "state": "alone", "about": "a case"}
         (tmp_path / f"{number}.holder").write_text(json.dumps(note))

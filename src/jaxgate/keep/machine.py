@@ -157,7 +157,7 @@ class Machine:
         for path in sorted(self._folder.glob(f"*{_HOLDER}")):
             with suppress(OSError, ValueError, KeyError, TypeError):  # gone since, or dead, or of another user's making
                 said, pid = read_json(path), int(path.stem)
-                if started(pid) != said.get("started"):
+                if (now := started(pid)) is None or now != said.get("started"):
                     path.unlink()  # of one that was killed
                 elif path != self._own_file:
                     yield pid, str(said["run"]), str(said["state"]), str(said["about"])

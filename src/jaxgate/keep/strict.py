@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import reprlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -69,10 +70,15 @@ def read_strict(path: Path, kind: type[Content], *, schema: int, may_lack: Colle
     return found
 
 
+_NUMBERS = re.compile(r"\[\n((?:\s+[-+.\deE]+,?\n)+)\s*\]")
+"""A list of numbers as ``json`` indents it, which goes on one line; no text of JSON holds the end of a line."""
+
+
 def write_strict(path: Path, content: object) -> None:
     """Write one file as ``read_strict`` reads it, whole or not at all."""
     plain = adapter_of(type(content)).dump_python(content, mode="json")
     text = json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False)
+    text = _NUMBERS.sub(lambda numbers: f"[{', '.join(numbers[1].split())}]".replace(",,", ","), text)
     write_atomic(path, (text + "\n").encode())
 
 
