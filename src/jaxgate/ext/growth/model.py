@@ -155,9 +155,8 @@ class Grown:
     facts: Mapping[str, tuple[int, ...]]  # by name, one for each size; what is not known at all sizes is left out
     # what makes up a fact, by a kind of parts and a name: operations, bytes of their results, functions that tracing calls
     parts: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
-    programs: tuple[
-        str, ...
-    ] = ()  # fingerprint of what was compiled where, at each size; empty where that cannot be read
+    # fingerprint of what was compiled where, at each size; empty where that cannot be read
+    programs: tuple[str, ...] = ()
 
     def law(self, fact: str) -> Law | None:
         """The law of a fact."""

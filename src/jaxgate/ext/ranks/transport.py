@@ -1,7 +1,7 @@
 """Messages between the ranks of a job, on JAX's coordination service: texts that are put on a board, and read once.
 
-Not JAX's collectives: they wait for ever for a rank that died. Each rank says twice a second that it lives; one that is silent, or
-whose process is gone from this machine, is lost; one that does not wait while the others do is the one that hangs.
+Not JAX's collectives: they wait for ever for a rank that died. Each rank says twice a second that it lives; one whose
+process is gone from this machine, or of another one that is silent, is lost; one that does not wait while the others do is the one that hangs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import Any, Protocol
 
 Message = dict[str, Any]
 TICK_S = 0.5
-SILENT_S = 30.0
-"""A rank of another machine that says nothing for so long is lost: a thread of its own speaks for it, whatever it does."""
+SILENT_S = 60.0
+"""A rank whose process cannot be seen is lost once it says nothing for so long: a thread of its own speaks for it, unless one
+call within JAX keeps all of Python waiting."""
 
 
 Started = Callable[[int], str | None]
@@ -48,7 +49,7 @@ class Connection:
     own: int  # rank of this end
     rank: int  # who is at the other end
     name: str  # the same for people: `rank 1 (host, pid 7)`
-    lives: Callable[[], bool] = lambda: True  # false once its process is known to be gone
+    lives: Callable[[], bool] | None = None  # whether its process does; `None` where it cannot be seen
     open: bool = True  # whether the other end is still there
     heard: float = field(default_factory=time.monotonic)  # when it was heard of last
     _sent: int = 0
@@ -65,7 +66,7 @@ class Connection:
         """The next message, if it comes within a tick."""
         text = self.board.take(f"{self.rank}-{self.own}/{self._read}", TICK_S)
         if text is None:
-            self.open = self.lives() and time.monotonic() - self.heard < SILENT_S
+            self.open = time.monotonic() - self.heard < SILENT_S if self.lives is None else self.lives()
             return None
         self._read, self.heard = self._read + 1, time.monotonic()
         message: Message = json.loads(text)
@@ -103,10 +104,10 @@ def connect(board: Board, rank: int, count: int, *, wait_s: float, started: Star
     return lines
 
 
-def watch(host: str, pid: int, started: Started) -> Callable[[], bool]:
-    """Whether a process lives, as far as this one can see: only on its own machine, and among processes that it can see."""
+def watch(host: str, pid: int, started: Started) -> Callable[[], bool] | None:
+    """What says whether a process lives; ``None`` where it cannot be seen from here: on another machine, or within a container."""
     began = started(pid) if host == socket.gethostname() else None
-    return lambda: began is None or started(pid) == began
+    return None if began is None else lambda: started(pid) == began
 
 
 def listen(
