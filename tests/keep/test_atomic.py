@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -32,10 +33,14 @@ def store(tmp_path):
 
 
 def test_the_layout_makes_small_diffs(store):
-    """Keys are sorted at every level, each on its own line, text is plain UTF-8 and ends in one newline."""
+    """Keys are sorted at every level, each on a line that begins with it, text is plain UTF-8 and ends in one newline."""
     kept = baseline(environment={"zeta": "größer", "jax": "0.10.2", "alpha": "1"})
     text = save_baseline(store.root, kept).read_bytes().decode()
-    assert text == json.dumps(json.loads(text), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    whole = json.dumps(json.loads(text), indent=1, sort_keys=True, ensure_ascii=False)
+    assert "".join(text.split()) == "".join(whole.split())
+    assert text.endswith("}\n")
+    assert [line for line in text.splitlines() if '"' in line and not re.match(r' *("|[\]}])', line)] == []
+    assert [line for line in text.splitlines() if line.count('": ') > 1] == []
     assert (
         '\n "environment": {\n  "alpha": "1",\n  "jax": "0.10.2",\n  "zeta": "größer"\n },\n "facts": {\n  "aliased_bytes": 16384,\n'
         in text

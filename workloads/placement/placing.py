@@ -124,12 +124,13 @@ def committed(size: Extent) -> Computation:
     device = jax.devices()[0]
     params, x, y = draw_inputs(size)
     # The batch is committed, so each result is: a state that is not would be another argument at step 2.
-    args = jax.device_put((params, x, y), device)
+    batch = jax.device_put((x, y), device)
+    params = jax.device_put(params, device)
     return Computation(
         subject=jax.jit(train_step, donate_argnums=0),
         reference=jax.jit(train_step),
-        args=args,
-        grow=over_samples(args, 1, 2),
+        args=(params, *batch),
+        grow=over_samples((params, *batch), 1, 2),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
         analytic_flops=size.step_flops,
