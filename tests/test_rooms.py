@@ -32,15 +32,15 @@ ROOMS = {
 ROLES = {
     "model": "energy/protocol history/drift",
     "observe": "growth/probe energy/counters energy/nvml_counter energy/rapl_counter energy/run opinion/agreement opinion/ask opinion/interpreter "
-    "opinion/traits profile/capture profile/op_names profile/programs profile/xplane ranks/barrier ranks/job "
-    "ranks/leader ranks/transport repro/anonymous repro/contents repro/edit repro/inputs repro/jax_code repro/modules repro/server "
+    "opinion/traits profile/capture profile/op_names profile/programs profile/xplane ranks/job "
+    "repro/anonymous repro/contents repro/edit repro/inputs repro/jax_code repro/modules repro/server "
     "repro/standalone targets/compiled targets/compilers targets/interface targets/topology",
     "judge": "history/chain profile/operations ranks/merge upgrade/launches doctor/checkup",
     "keep": "upgrade/notes history/store profile/events",
     "report": "page/document page/blocks page/drawing page/curves page/cases page/run_page history/page diff/page profile/table",
     "processes": "bisect/git_bisect bisect/releases bisect/revisions opinion/process opinion/worker profile/worker "
     "repro/compile_server targets/process targets/worker times/sessions upgrade/environment upgrade/environment_runs "
-    "upgrade/runs upgrade/venv",
+    "ranks/barrier ranks/leader ranks/transport upgrade/runs upgrade/venv",
     "engine": "history/changes bisect/search diff/sides history/budget history/stored opinion/case profile/evidence repro/delta_debugging "
     "repro/oracles repro/program_pair repro/reduction times/case",
     "plugin": "ranks/gate ranks/lost ranks/plugin targets/gate upgrade/child upgrade/plugin history/terminal opinion/terminal",
@@ -85,6 +85,7 @@ LIBRARIES = {"np", "numpy", "json", "tomllib", "pickle", "marshal"}
 EXCUSED = {
     "src/jaxgate/keep/files.py": "the one that reads",
     "src/jaxgate/keep/duel_handoff.py": "bytes that were read already",
+    "src/jaxgate/keep/machine.py": "/proc",
     "src/jaxgate/ext/energy/rapl_counter.py": "/sys",
     "src/jaxgate/observe/machine/process.py": "/sys",
     "src/jaxgate/observe/machine/environment.py": "/proc",

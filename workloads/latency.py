@@ -24,7 +24,7 @@ import jax.numpy as jnp
 
 from jaxgate import Batch, Computation, Contract, Family, Growth, claim
 from workloads.parts import (
-    AS_LARGE,
+    ONE_PROGRAM,
     Tree,
     block,
     block_params,
@@ -146,7 +146,7 @@ def perceptron(size: Layers, calls: str) -> Computation:
         subject=jax.jit(mlp),
         reference=jax.jit(captured),
         args=(params, x),
-        grow=Growth(lambda samples: (params, stretched(samples, x)), samples=(2, 4, 8), claims=AS_LARGE),
+        grow=Growth(lambda samples: (params, stretched(samples, x)), samples=(2, 4, 8), claims=[ONE_PROGRAM]),
         batch=Batch(argument=1, size=1, unit="requests"),
         contract=CONTRACTS[calls],
         analytic_flops=size.request_flops,

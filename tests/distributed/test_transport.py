@@ -19,7 +19,6 @@ from jaxgate.ext.ranks.gate import RankedCase
 from jaxgate.ext.ranks.leader import Follower, Leader
 from jaxgate.ext.ranks.plugin import disagreement
 from jaxgate.ext.ranks.transport import Connection, WireError, connect, name_of, watch
-from jaxgate.keep.files import started
 from jaxgate.model.measurement import InvalidCaseError
 
 NAMES = {0: "rank 0 (a, pid 10)", 1: "rank 1 (b, pid 11)", 2: "rank 2 (c, pid 12)"}
@@ -264,7 +263,7 @@ def test_ranks_hear_of_each_other():
     """Rank 0 of all others, any other one of rank 0 alone; messages come in their order, each once."""
     board = Board()
     with ThreadPoolExecutor() as pool:
-        first, second, third = pool.map(lambda rank: connect(board, rank, 3, wait_s=60, started=started), range(3))
+        first, second, third = pool.map(lambda rank: connect(board, rank, 3, wait_s=60), range(3))
     assert [line.rank for line in first] == [1, 2]
     (to_rank_0,) = second
     assert to_rank_0.name == name_of(0, socket.gethostname(), os.getpid())
@@ -279,7 +278,7 @@ def test_ranks_hear_of_each_other():
 def test_a_rank_that_does_not_come_is_named():
     """Rank 2 of three, with no other one either."""
     with pytest.raises(WireError, match="expected 3 ranks, found no rank 1, 2 in time"):
-        connect(Board(), 0, 3, wait_s=0.02, started=started)
+        connect(Board(), 0, 3, wait_s=0.02)
 
 
 def test_a_rank_is_lost_once_its_process_is_gone(monkeypatch):
@@ -299,16 +298,16 @@ def test_a_rank_is_lost_once_its_process_is_gone(monkeypatch):
 def test_only_a_process_that_can_be_seen_is_known_to_be_gone():
     """Not one of another machine, nor one that was gone from the beginning."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    here = watch(socket.gethostname(), child.pid, started)
+    here = watch(socket.gethostname(), child.pid)
     assert here()
-    assert watch("elsewhere", child.pid, started) is None
+    assert watch("elsewhere", child.pid) is None
     child.kill()
     while here():  # nobody has asked how it ended yet
         time.sleep(0.01)
     child.wait()
     child.stdin.close()
     assert not here()
-    assert watch(socket.gethostname(), child.pid, started) is None
+    assert watch(socket.gethostname(), child.pid) is None
 
 
 def test_ranks_with_other_programs_do_not_call_them(ranks):

@@ -5,10 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support.corpora import compiled_quickly
+from support.corpora import compiled_quickly, one_of
+from support.project import Project
 
 
 @pytest.fixture(autouse=True)
 def _compiled_quickly() -> Iterator[None]:
     with compiled_quickly():
         yield
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Plant each mistake of a file."""
+    if "planted" in metafunc.fixturenames:
+        metafunc.parametrize("planted", one_of(metafunc.module.PLANTS))
+
+
+@pytest.fixture
+def guest(project: Project, request: pytest.FixtureRequest) -> Project:
+    """The project of a file, with its baselines."""
+    for name, text in request.module.FILES.items():
+        project.write(name, text)
+    return project.record()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,34 +43,33 @@ def plant(
     return pytest.param(one, marks=marks, id=name.replace(" ", "-"))
 
 
-def recorded(project: Any, files: Mapping[str, str]) -> Any:
-    """A project with its baselines."""
-    for name, text in files.items():
-        project.write(name, text)
-    return project.record()
-
-
 whole_suite = pytest.mark.skipif(
     not os.environ.get(EVERY), reason=f"a recipe of docs/recipes.md is run unchanged in its place; this with {EVERY}=1"
 )
 """For projects of libraries of which ``tests/ci/test_recipes.py`` records a program and finds it again."""
 
 
-def assert_unchanged(project: Any, monkeypatch: pytest.MonkeyPatch, tests: int) -> None:
-    """Under CI each test is green, and SAME."""
+def test_unchanged(guest: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing changed: under CI each test is green, and SAME."""
     monkeypatch.setenv("CI", "true")
-    result = project.run()
-    result.counts(passed=tests)
+    result = guest.run()
+    result.counts(passed=sum(text.count("def test_") for text in request.module.FILES.values()))
     assert result.code == 0, result.text
-    assert {case["status"] for case in project.results()["cases"]} == {"SAME"}, result.text
+    assert {case["status"] for case in guest.results()["cases"]} == {"SAME"}, result.text
 
 
-def assert_caught(project: Any, planted: Plant) -> None:
-    """The mistake turns its test red for the right reason; no clock is asked."""
+@whole_suite
+def test_unchanged_in_a_recipe(guest: Any, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same of a project that is run in another place, too."""
+    test_unchanged(guest, request, monkeypatch)
+
+
+def test_planted(guest: Any, planted: Plant) -> None:
+    """A mistake turns its test red for the right reason; no clock is asked."""
     for edit in planted.edits:
-        project.edit(*edit)
-    (file,) = project.path.glob("test_*.py")
-    result = project.run(f"{file.name}::{planted.test}", "--benchmark-disable")
+        guest.edit(*edit)
+    (file,) = guest.path.glob("test_*.py")
+    result = guest.run(f"{file.name}::{planted.test}", "--benchmark-disable")
     result.counts(failed=1)
     found = result.line("found")
     assert planted.finds in found, result.text
@@ -81,7 +79,7 @@ def assert_caught(project: Any, planted: Plant) -> None:
     assert len(culprit) <= MAX_LINE, culprit
     assert culprit.endswith(f"; comes from: {planted.origin}"), culprit
     if planted.at:
-        assert _place(project, planted) in culprit, culprit
+        assert _place(guest, planted) in culprit, culprit
 
 
 def _place(project: Any, planted: Plant) -> str:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-from support.corpora import one_of
-
-from guests.plants import assert_caught, assert_unchanged, plant, recorded, whole_suite
+from guests.plants import plant, test_planted, test_unchanged_in_a_recipe  # noqa: F401
 
 ODE = """
 import diffrax
@@ -161,21 +158,3 @@ PLANTS = [
         wrong="missed without a clock: no fact counts the turns of a loop of unknown length",
     ),
 ]
-
-
-@pytest.fixture
-def recorded_project(project):
-    """The project with its baselines."""
-    return recorded(project, FILES)
-
-
-@whole_suite
-def test_unchanged(recorded_project, monkeypatch):
-    """Nothing changed: SAME."""
-    assert_unchanged(recorded_project, monkeypatch, 2)
-
-
-@pytest.mark.parametrize("planted", one_of(PLANTS))
-def test_planted(recorded_project, planted):
-    """A mistake is red, and named."""
-    assert_caught(recorded_project, planted)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-from support.corpora import one_of
-
-from guests.plants import assert_caught, assert_unchanged, plant, recorded, whole_suite
+from guests.plants import plant, test_planted, test_unchanged_in_a_recipe  # noqa: F401
 
 NET = """
 import itertools
@@ -346,21 +343,3 @@ PLANTS = [
         at="filter_jit(lambda",
     ),
 ]
-
-
-@pytest.fixture
-def net(project):
-    """The project with its baselines."""
-    return recorded(project, FILES)
-
-
-@whole_suite
-def test_unchanged(net, monkeypatch):
-    """Nothing changed: SAME."""
-    assert_unchanged(net, monkeypatch, 5)
-
-
-@pytest.mark.parametrize("planted", one_of(PLANTS))
-def test_planted(net, planted):
-    """A mistake is red, and named."""
-    assert_caught(net, planted)

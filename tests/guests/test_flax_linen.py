@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-from support.corpora import one_of
-
-from guests.plants import assert_caught, assert_unchanged, plant, recorded, whole_suite
+from guests.plants import plant, test_planted, test_unchanged_in_a_recipe  # noqa: F401
 
 NET = """
 from functools import partial
@@ -171,24 +168,6 @@ PLANTS = [
         culprit=r"^more is returned: .*float32\[4,(32,64|64,32)\] \(32,768 bytes\), new",
     ),
 ]
-
-
-@pytest.fixture
-def recorded_project(project):
-    """The project with its baselines."""
-    return recorded(project, FILES)
-
-
-@whole_suite
-def test_unchanged(recorded_project, monkeypatch):
-    """Nothing changed: SAME."""
-    assert_unchanged(recorded_project, monkeypatch, 3)
-
-
-@pytest.mark.parametrize("planted", one_of(PLANTS))
-def test_planted(recorded_project, planted):
-    """A mistake is red, and named."""
-    assert_caught(recorded_project, planted)
 
 
 def test_a_state_as_flax_creates_it(project):

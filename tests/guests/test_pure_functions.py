@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-from support.corpora import one_of
-
-from guests.plants import assert_caught, assert_unchanged, plant, recorded
+from guests.plants import plant, test_planted, test_unchanged  # noqa: F401
 
 NET = """
 import jax
@@ -159,20 +156,3 @@ PLANTS = [
         origin="options or values that the function's source does not have",
     ),
 ]
-
-
-@pytest.fixture
-def recorded_project(project):
-    """The project with its baselines."""
-    return recorded(project, FILES)
-
-
-def test_unchanged(recorded_project, monkeypatch):
-    """Nothing changed: SAME."""
-    assert_unchanged(recorded_project, monkeypatch, 2)
-
-
-@pytest.mark.parametrize("planted", one_of(PLANTS))
-def test_planted(recorded_project, planted):
-    """A mistake is red, and named."""
-    assert_caught(recorded_project, planted)

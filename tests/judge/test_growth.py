@@ -183,6 +183,17 @@ def test_claims_need_no_baseline():
     assert told.detail == "trace_calls quadratic, temp_bytes linear (4, 8, 16)"
 
 
+def test_what_a_target_does_not_say_at_some_size_is_open():
+    """Neither a claim about it nor what the baseline knows of it can be judged, and the size is named."""
+    unknown = {"kernels over layers": "at 8 its compiler finds no tiles"}
+    growing = Growth(lambda layers: (layers,), layers=SIZES, claims=[grows("kernels", "layers") <= 1])
+    now = replace(measurement(growth=grown(LINEAR), unknown=unknown), growing=growing)
+    before = baseline(growth=grown({**LINEAR, "kernels": (7, 7, 7)}))
+    claim, _, fact = judge_growth(now, before, same_compiler=True)
+    for one in (claim, fact):
+        assert (one.status, "at 8 its compiler finds no tiles" in one.detail) == (Status.UNDECIDED, True)
+
+
 def test_what_will_be_is_told():
     """At the size that somebody asks about, of what has a law that says so."""
     (told,) = claimed(until={"layers": 96}, facts={"trace_calls": (16000, 64000, 256000), "kernels": (7, 7, 15)})

@@ -10,8 +10,7 @@ import threading
 
 import pytest
 
-from jaxgate.keep.files import started
-from jaxgate.keep.machine import HELD, Machine, lock_of
+from jaxgate.keep.machine import HELD, Machine, lock_of, started
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +11,10 @@ import pytest
 
 from jaxgate import Alternative, Computation, Growth
 from jaxgate.ext.growth import probe
-from jaxgate.ext.growth.model import Law
+from jaxgate.ext.growth.model import COMPILED, Law
 from jaxgate.model.measurement import InvalidCaseError
-from jaxgate.observe.arguments.lockstep import Lockstep
+from jaxgate.observe.arguments.lockstep import Alone
+from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.measure import observe
 
 
@@ -34,14 +36,18 @@ def rows(n):
     return (jax.ShapeDtypeStruct((n, 8), jnp.float32),)
 
 
-def seen(at=rows, store=None, accepted=None, *, recording=False):
-    """What a small case has at three sizes."""
-    growth = Growth(at, n=(4, 8, 16))
-    case = Computation(subject=lambda x: jnp.tanh(x @ x.T), args=(jnp.ones((2, 8)),), grow=growth)
-    found = observe(
-        lambda: case, store=store or Memory(), sampling=False, accepted=lambda _: accepted or {}, recording=recording
-    )
-    return found.measurement
+def square(x):
+    """As many rows and columns as it has rows."""
+    return jnp.tanh(x @ x.T)
+
+
+def seen(at=rows, store=None, accepted=None, **options):
+    """What a small case has at three sizes; ``accepted`` is what its baseline has there."""
+    case = Computation(subject=square, args=(jnp.ones((2, 8)),), grow=Growth(at, n=(4, 8, 16)))
+    known = None if accepted is None else SimpleNamespace(growth=accepted)
+    return observe(
+        lambda: case, store=store or Memory(), sampling=False, accepted=lambda _: known, **options
+    ).measurement
 
 
 def test_each_size_is_read():
@@ -107,15 +113,57 @@ def test_what_makes_no_arguments_is_invalid(at):
         seen(at)
 
 
-def test_several_processes_are_refused():
-    """Each would have to compile the same at the same time."""
-    case = Computation(subject=jnp.tanh, args=rows(8), grow=Growth(rows, n=(4, 8, 16)))
+class Others(Alone):
+    """Further processes, which remember nothing of other sizes."""
 
-    class Others(Lockstep):
-        pass
+    def anyone(self, what, yes):
+        """They ask for what they do not remember."""
+        return yes or "looking at n" in what
 
-    with pytest.raises(InvalidCaseError, match="leave grow= out of a run over several"):
-        observe(lambda: replace(case), store=Memory(), together=Others(), sampling=False)
+
+def test_several_processes_compile_together_what_one_of_them_does_not_remember(monkeypatch):
+    """Compilers of GPUs share what they try out, and wait for each other."""
+    store = Memory()
+    first = seen(store=store).growth["n"]
+    assert compiled_sizes(monkeypatch, store=store) == (first, [])
+    assert compiled_sizes(monkeypatch, store=store, together=Others()) == (first, [4, 8, 16])
+
+
+def test_what_a_target_cannot_compile_at_a_size_is_not_known_there(monkeypatch):
+    """What tracing decides is; a baseline of that is no reason not to try again."""
+    compile_program = probe.compile_program
+
+    def refusing(lowered, **options):
+        if lowered.call[0][0].shape[0] == 8:
+            raise NotOnTargetError("the compiler finds no tiles")
+        return compile_program(lowered, **options)
+
+    monkeypatch.setattr(probe, "compile_program", refusing)
+    now = seen()
+    assert not set(COMPILED) & set(now.growth["n"].facts)
+    assert now.growth["n"].facts["matmul_flops"] == (256, 1024, 4096)
+    assert now.unknown["temp_bytes over n"] == "at 8 the compiler finds no tiles"
+    assert seen(accepted=now.growth).unknown == now.unknown
+
+
+def test_no_program_is_compiled_or_read_twice(monkeypatch):
+    """Neither the case's own nor one that two sizes have in common; all that is read of them is the same."""
+    read, count_trace_calls = [], probe.count_trace_calls
+    monkeypatch.setattr(probe, "count_trace_calls", lambda lowered: read.append(lowered) or count_trace_calls(lowered))
+    alone = seen(at=lambda n: rows(n + 1)).growth["n"]  # 5, 9 and 17 rows: none is the case's own
+    read.clear()
+    case = Computation(
+        subject=square,
+        args=(jnp.ones((5, 8)),),
+        grow=Growth(lambda n=4, m=4: rows(max(n, m) + 1), n=(4, 8, 16), m=(4, 8, 16)),
+    )
+    compiled, compile_program = [], probe.compile_program
+    monkeypatch.setattr(probe, "compile_program", lambda *a, **k: compiled.append(a) or compile_program(*a, **k))
+    found = observe(lambda: case, store=Memory(), sampling=False).measurement.growth
+    assert (len(read), len(compiled)) == (3, 2)
+    assert found["n"] == found["m"]
+    assert found["n"].facts == alone.facts
+    assert found["n"].programs == alone.programs
 
 
 @pytest.mark.parametrize(

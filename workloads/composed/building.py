@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 from jaxgate import Amount, Batch, Claim, Computation, claim
 from workloads.composed.models import Size, make_params
 from workloads.composed.step import Composition
-from workloads.parts import ONE_PROGRAM, Tree, drawing, grid, over_samples
+from workloads.parts import Tree, drawing, grid, over_samples
 
 SIZES: dict[Literal["small", "full"], Size] = {
     "small": Size(layers=4, time=32, width=32, hidden=64, batch=32, micro_batches=4),
@@ -89,7 +89,7 @@ def compared(
             size, mesh, optimiser, shardings(sharded=shard if reference_sharded is None else reference_sharded)
         ),
         args=args,
-        grow=over_samples(args, 2, 3, quarters=(4, 8, 16), claims=[ONE_PROGRAM]),
+        grow=over_samples(args, 2, 3, quarters=(4, 8, 16)),
         carry=(0, 1),
         batch=Batch(argument=2, size=size.batch),
         amount=Amount(count=size.batch * size.time, unit="tokens"),

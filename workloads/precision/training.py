@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate import Batch, Computation, Family, claim
-from workloads.parts import ONE_PROGRAM, Tree, descend, mlp, over_samples, squared_error
+from workloads.parts import Tree, descend, mlp, over_samples, squared_error
 from workloads.precision.layers import SIZES, Extent, cast, make_params, make_samples
 
 CASES = Family("precision")
@@ -58,7 +58,7 @@ def mixed(size: Extent) -> Computation:
         subject=jax.jit(momentum_step(jnp.bfloat16), donate_argnums=0),
         reference=jax.jit(momentum_step(jnp.float32)),
         args=args,
-        grow=over_samples(args, 1, 2, claims=[ONE_PROGRAM]),
+        grow=over_samples(args, 1, 2),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
         analytic_flops=size.step_flops,

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate import Batch, Claim, Computation, Family, Size, claim
-from workloads.parts import ONE_PROGRAM, Tree, descend, drawing, mlp, mlp_params, over_samples, squared_error
+from workloads.parts import Tree, descend, drawing, mlp, mlp_params, over_samples, squared_error
 
 CASES = Family("vmap")
 
@@ -118,7 +118,7 @@ def losses(size: Examples, *, naive: str) -> Computation:
         subject=jax.jit(batched(loss)),
         reference=jax.jit(NAIVE[naive](loss)),
         args=args,
-        grow=over_samples(args, 1, 2, claims=[ONE_PROGRAM]),
+        grow=over_samples(args, 1, 2),
         batch=Batch(argument=1, size=size.examples, unit="examples"),
         analytic_flops=forward_flops(size),
         rtol=RTOL,

@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 import re
 import reprlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from jaxgate.ext.targets.model import Target
 from jaxgate.keep.files import read_json
@@ -150,14 +149,6 @@ class BaselineStore:
                 borrowed = baseline.hardware != hardware
                 return StoredBaseline(baseline=baseline, path=path, borrowed=borrowed, of_other_line=line != self.line)
         return None
-
-    def growth(self, hardware: HardwareKey, case: str) -> Mapping[str, Any]:
-        """What the baseline that is loaded for this hardware has at other sizes; who judges says what is wrong with it."""
-        try:
-            stored = self.load(hardware, case)
-        except CorruptBaselineError:
-            return {}
-        return {} if stored is None else stored.baseline.growth
 
     def knows(self, target: Target, case: str) -> bool:
         """Whether a case has a baseline for a target, on any number of its devices, in this release line."""

@@ -15,7 +15,6 @@ import tempfile
 import tomllib
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -178,20 +177,3 @@ def _bounded(digits: str) -> int:
     if abs(number) > _LARGEST:
         raise ValueError("a number is beyond 64 bits")
     return number
-
-
-def started(pid: int) -> str | None:
-    """When a process was started, as the kernel counts it: another one, or a thread, may have its number later.
-
-    Returns:
-        ``None`` once it has ended, and an empty text where the system does not say when it was.
-    """
-    try:
-        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        if not Path("/proc/self/stat").exists():
-            with suppress(ProcessLookupError):
-                os.kill(pid, 0)
-                return ""
-        return None
-    return None if state in "ZX" else rest[18]

@@ -24,7 +24,7 @@ from typing import Literal
 
 from filelock import FileLock, ReadWriteLock, Timeout
 
-from jaxgate.keep.files import RefusedFileError, read_json, started
+from jaxgate.keep.files import RefusedFileError, read_json
 
 
 def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -71,6 +71,23 @@ def made_private(folder: Path) -> Path:
     if found:
         raise RefusedFileError(f"expected {folder} to be a folder of this user alone, found {found}; remove it")
     return folder
+
+
+def started(pid: int) -> str | None:
+    """When a process was started, as the kernel counts it: another one, or a thread, may have its number later.
+
+    Returns:
+        ``None`` once it has ended, and an empty text where the system does not say when it was.
+    """
+    try:
+        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        if not Path("/proc/self/stat").exists():
+            with suppress(ProcessLookupError):
+                os.kill(pid, 0)
+                return ""
+        return None
+    return None if state in "ZX" else rest[18]
 
 
 HELD = "JAXGATE_MACHINE_HELD"

@@ -42,7 +42,7 @@ def observe(
     store: ReferenceStore,
     progress: Announce = lambda _: None,
     sampling: bool = True,
-    accepted: Accepted = lambda _: {},
+    accepted: Accepted = lambda _: None,
     recording: bool = False,
     clocks: Clocks = CLOCKS,
     together: Lockstep = ALONE,
@@ -85,14 +85,14 @@ def _grown(observed: Observation, computation: Computation, tools: Tools) -> Obs
     """What was observed, with what the case has at other sizes, where it asks for that."""
     if computation.grow is None:
         return observed
-    if tools.together is not ALONE:
-        raise InvalidCaseError("looking at other sizes", "expected one process; leave grow= out of a run over several")
     from jaxgate.ext.growth.probe import observe_growth  # noqa: PLC0415 - what few cases need
 
     now = observed.measurement
-    growth, lines = observe_growth(computation, computation.grow, now, tools)
+    growth, lines, unknown = observe_growth(computation, computation.grow, now, tools)
     culprits = replace(now.culprits, lines={**lines, **now.culprits.lines})
-    return replace(observed, measurement=replace(now, growing=computation.grow, growth=growth, culprits=culprits))
+    unknown = {**now.unknown, **unknown}
+    now = replace(now, growing=computation.grow, growth=growth, culprits=culprits, unknown=unknown)
+    return replace(observed, measurement=now)
 
 
 def _measure(

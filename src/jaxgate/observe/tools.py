@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxgate.ext.energy.counters import EnergyMeters
 from jaxgate.ext.targets.interface import TargetCompiler
+from jaxgate.model.baseline import Baseline
 from jaxgate.model.machine import HardwareKey
 from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.trace.clocks import CLOCKS, Clocks
@@ -18,8 +19,8 @@ Announce = Callable[[str], None]
 """Called with the stage that begins."""
 
 
-Accepted = Callable[[HardwareKey], Mapping[str, Any]]
-"""What the baseline of a case on some hardware has at other sizes, each a ``Grown``."""
+Accepted = Callable[[HardwareKey], Baseline | None]
+"""Gives the baseline of a case on some hardware."""
 
 
 class ReferenceStore(Protocol):
@@ -39,7 +40,7 @@ class Tools:
     store: ReferenceStore  # remembers references, and other programs, between runs
     progress: Announce = lambda _: None  # called with what is being done, before anything that may take long
     sampling: bool = True  # whether to time calls; the counters are taken either way
-    accepted: Accepted = lambda _: {}
+    accepted: Accepted = lambda _: None
     recording: bool = False  # whether the case is recorded: one that retraces is refused before it is timed
     clocks: Clocks = CLOCKS  # what is timed with which
     together: Lockstep = ALONE  # the ranks that run the case, all of them with the same calls

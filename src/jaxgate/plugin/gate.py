@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NoReturn
 
 import pytest
@@ -20,6 +21,8 @@ from jaxgate.ext.targets.gate import compiler_of, leave_out, parse_targets
 from jaxgate.ext.targets.model import Target
 from jaxgate.judge.order import severest
 from jaxgate.judge.verdict import judge_invalid
+from jaxgate.keep.strict import CorruptBaselineError
+from jaxgate.model.baseline import Baseline
 from jaxgate.model.claim import Claim
 from jaxgate.model.computation import Batch
 from jaxgate.model.decision import Status
@@ -317,13 +320,21 @@ class Gate:
                 store=self._session.references,
                 progress=progress,
                 sampling=self._benchmark.enabled,
-                accepted=lambda hardware: self._session.store.growth(hardware, case.name),
+                accepted=partial(self._accepted, case.name),
                 recording=self._session.settings.records_anew,
                 target=self._compiler,
                 meters=self._session.meters,
             )
         except NotOnTargetError as error:
             self._leave_out(case, error)
+
+    def _accepted(self, name: str, hardware: HardwareKey) -> Baseline | None:
+        """The baseline of a case; who judges says what is wrong with it."""
+        try:
+            stored = self._session.store.load(hardware, name)
+        except CorruptBaselineError:
+            return None
+        return None if stored is None else stored.baseline
 
     def _fitted(self, case: Case) -> Case:
         try:

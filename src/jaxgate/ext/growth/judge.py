@@ -36,7 +36,7 @@ def judge_growth(
         same_compiler: Whether laws of what the compiler decides can be held against each other.
     """
     if now.growing is not None:
-        yield from _claimed(now.growing, now.growth)
+        yield from _claimed(now.growing, now.growth, now.unknown)
         for size, grown in now.growth.items():
             told = _laws(grown, now.growing.until.get(size))
             if baseline is not None and size not in baseline.growth:
@@ -58,15 +58,26 @@ def judge_growth(
         yield Finding(kind="fact", name=f"{OVER} {size}", status=Status.INVALID, detail=why)
 
 
-def _claimed(growing: Growth, growth: Mapping[str, Grown]) -> Iterator[Finding]:
-    """A fact without a law breaks its claim."""
+def _claimed(growing: Growth, growth: Mapping[str, Grown], unknown: Mapping[str, str]) -> Iterator[Finding]:
+    """A fact without a law breaks its claim; one that is not known leaves it open, if somebody says why."""
     for claim in growing.claims:
         grown = growth[claim.size]
-        law = grown.law(claim.fact) if claim.fact in grown.facts else None
-        held = law is not None and law.degree <= claim.degree
-        points = f": {_points(grown.facts[claim.fact])}" if claim.fact in grown.facts else ", as it is not known here"
-        status = Status.SAME if held else Status.REGRESSED
-        yield Finding(kind="claim", name=str(claim), status=status, detail=f"{law or 'no law'}{points}")
+        if claim.fact not in grown.facts:
+            why = _why_not(claim.fact, claim.size, unknown)
+            status, detail = (Status.UNDECIDED, f"not known: {why}") if why else (Status.REGRESSED, "not known here")
+        else:
+            law = grown.law(claim.fact)
+            held = law is not None and law.degree <= claim.degree
+            status, detail = (
+                (Status.SAME if held else Status.REGRESSED),
+                f"{law or 'no law'}: {_points(grown.facts[claim.fact])}",
+            )
+        yield Finding(kind="claim", name=str(claim), status=status, detail=detail)
+
+
+def _why_not(fact: str, size: str, unknown: Mapping[str, str]) -> str:
+    """Why a fact is not known at a size, or anywhere; empty if nobody says."""
+    return unknown.get(f"{fact} over {size}") or unknown.get(fact, "")
 
 
 def _compared(
@@ -76,9 +87,10 @@ def _compared(
     for fact in facts:
         name, was = f"{fact} over {size}", theirs.law(fact)
         if fact not in ours.facts:
-            status = Status.UNDECIDED if fact in unknown else Status.INVALID
-            why = f"not known at all sizes any more: {unknown.get(fact, 'it cannot be compared')}"
-            yield Finding(kind="fact", name=name, status=status, detail=why)
+            why = _why_not(fact, size, unknown)
+            status = Status.UNDECIDED if why else Status.INVALID
+            detail = f"not known at all sizes any more: {why or 'it cannot be compared'}"
+            yield Finding(kind="fact", name=name, status=status, detail=detail)
             continue
         law = ours.law(fact)
         if law is None or was is None:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxgate.ext.growth.model import COMPILED, FACTS, Grown, Growth
 from jaxgate.model.computation import Alternative, Computation
 from jaxgate.model.measurement import Measurement
-from jaxgate.observe.errors import guarded
+from jaxgate.observe.errors import NotOnTargetError, guarded
 from jaxgate.observe.machine.environment import fingerprint
 from jaxgate.observe.program.communication import read_communication
 from jaxgate.observe.program.trace_calls import count_trace_calls
@@ -39,7 +39,7 @@ Parts = Mapping[str, Counter[str]]
 
 def observe_growth(
     computation: Computation, growth: Growth, base: Measurement, tools: Tools
-) -> tuple[dict[str, Grown], dict[str, str]]:
+) -> tuple[dict[str, Grown], dict[str, str], dict[str, str]]:
     """Look at the case at each size.
 
     Args:
@@ -49,19 +49,23 @@ def observe_growth(
         tools: Compile, and remember what was compiled.
 
     Returns:
-        By name of a size what the case has there; and by name of a part the source line of one.
+        By name of a size what the case has there; by name of a part the source line of one; and by name, such as ``temp_bytes over
+        layers``, why a target's compiler does not say a fact.
 
     Raises:
         InvalidCaseError: If it cannot be compiled at one of them.
     """
     surroundings = fingerprint(base.hardware, sorted(base.environment.items()))
-    accepted = {} if tools.recording else tools.accepted(base.hardware)
+    baseline = None if tools.recording else tools.accepted(base.hardware)
     lines: dict[str, str] = {}
-    found = {}
+    read: dict[str, tuple[Known, Parts]] = {}
+    found, unknown = {}, dict[str, str]()
     for name, sizes in growth.sizes.items():
+        accepted = None if baseline is None else baseline.growth.get(name)
         each, keys = [], list[str]()
         for size in sizes:
-            tools.progress(f"looking at {name} = {size:,}")
+            stage = f"looking at {name} = {size:,}"
+            tools.progress(stage)
             with guarded(f"making the arguments at {name} = {size:,}"):
                 made = growth.at(**{name: size})
                 subject, *call = _call(made, computation)
@@ -70,10 +74,20 @@ def observe_growth(
                 subject, args, kwargs, role=f"subject at {name} = {size:,}", clock=tools.clocks.thread, cold=False,
                 platform=tools.platform,
             )  # fmt: skip
-            key = fingerprint("growth", lowered.fingerprint, lowered.options, surroundings)
-            keys.append("" if lowered.options is None else key)
-            compiled = _remembered(keys[-1], tools, accepted.get(name)) or _compiled(lowered, keys[-1], tools)
-            each.append(_read(lowered, compiled, lines))
+            unreadable = lowered.options is None
+            key = "" if unreadable else fingerprint("growth", lowered.fingerprint, lowered.options, surroundings)
+            if unreadable or key not in read:
+                known = None if unreadable else _own(lowered, base) or _remembered(key, tools, accepted)
+                # Compiling may be something that all processes of a job must do at once.
+                if tools.together.anyone(f"{stage}: not remembered", known is None) or known is None:
+                    try:
+                        known = _compiled(lowered, key, tools)
+                    except NotOnTargetError as error:
+                        known = {}, {}
+                        unknown |= {f"{fact} over {name}": f"at {size:,} {error}" for fact in COMPILED}
+                read[key] = _read(lowered, known, lines)
+            each.append(read[key])
+            keys.append(key)
         facts = {fact: tuple(known.get(fact) for known, _ in each) for fact in FACTS}
         parts = [one for _, one in each]
         found[name] = Grown(
@@ -82,7 +96,7 @@ def observe_growth(
             facts={fact: counts for fact, counts in facts.items() if None not in counts},  # type: ignore[misc]  # it is in none
             parts={kind: _largest([one[kind] for one in parts]) for kind in parts[0]},
         )
-    return found, lines
+    return found, lines, unknown
 
 
 def _read(lowered: Lowered, compiled: Compiled, lines: dict[str, str]) -> tuple[Known, Parts]:
@@ -119,29 +133,44 @@ def _read(lowered: Lowered, compiled: Compiled, lines: dict[str, str]) -> tuple[
     return known, parts
 
 
+def _own(lowered: Lowered, base: Measurement) -> Compiled | None:
+    """What the compiler decided of this very program where it is the case's own."""
+    if (lowered.fingerprint, lowered.options_text) != (base.fingerprints.program, base.fingerprints.options):
+        return None
+    return {fact: getattr(base.facts, fact) for fact in COMPILED}, _sent(base.collectives)
+
+
 def _remembered(key: str, tools: Tools, accepted: Grown | None) -> Compiled | None:
-    """What the compiler decided of this very program here before, or where its baseline was recorded in the same surroundings."""
-    if key and (known := tools.store.load(key)):
+    """The same of one that was compiled here before, or that the baseline has at some size, recorded in the same surroundings."""
+    if known := tools.store.load(key):
         return known[0]["facts"], known[0]["collectives"]
-    if accepted is None or not key or key not in accepted.programs:
+    if accepted is None or key not in accepted.programs:
         return None
     place = accepted.programs.index(key)
     facts = {fact: accepted.facts[fact][place] for fact in COMPILED if fact in accepted.facts}
+    if not facts:  # at some size its compiler said nothing
+        return None
     return facts, {kind: counts[place] for kind, counts in accepted.parts["collectives"].items()}
 
 
 def _compiled(lowered: Lowered, key: str, tools: Tools) -> Compiled:
-    """Facts that the compiler decides, and bytes of collectives by kind; remembered under a key, if there is one."""
+    """The same by the compiler; remembered under a key, if there is one."""
     program = compile_program(lowered, clocks=tools.clocks, lines=False, target=tools.target)
     sent = read_communication(program, devices_of(program.executable))
     facts = {fact: getattr(program.facts, fact) for fact in COMPILED}
     facts |= {"collectives": sent.count, "collective_bytes": sent.nbytes}
-    kinds = Counter[str]()
-    for label, count in sent.counts.items():
-        kinds[_first(label)] += count * sent_bytes(label)
+    kinds = _sent(sent.counts)
     if key:
         tools.store.save(key, {"facts": facts, "collectives": dict(kinds)}, [])
     return facts, kinds
+
+
+def _sent(collectives: Mapping[str, int]) -> Counter[str]:
+    """Bytes of collectives by kind."""
+    kinds = Counter[str]()
+    for label, count in collectives.items():
+        kinds[_first(label)] += count * sent_bytes(label)
+    return kinds
 
 
 def _call(made: Any, computation: Computation) -> tuple[Any, tuple[Any, ...], Mapping[str, Any]]:

@@ -13,7 +13,6 @@ from jaxgate.ext.ranks.barrier import BrokenRanksError, RankBarrier
 from jaxgate.ext.ranks.leader import Follower, Leader
 from jaxgate.ext.ranks.lost import Ending, end_process, give_up
 from jaxgate.ext.ranks.transport import WireError, connect, own_name
-from jaxgate.keep.files import started
 from jaxgate.plugin import session_start, time_limit
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.options.table import DISTRIBUTED
@@ -69,7 +68,7 @@ class Ranks:
             job = join(settings.coordinator, settings.count, settings.rank, timeout_s=settings.timeout_s)
             found = job.membership
             name, options = own_name(found.process), {"timeout_s": settings.timeout_s}
-            lines = connect(job, found.process, found.count, wait_s=end - time.monotonic(), started=started)
+            lines = connect(job, found.process, found.count, wait_s=end - time.monotonic())
             if found.process == 0:
                 self._station = Leader(lines, name, **options)
             else:

@@ -16,15 +16,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from jaxgate.keep.machine import started
+
 Message = dict[str, Any]
 TICK_S = 0.5
 SILENT_S = 60.0
 """A rank whose process cannot be seen is lost once it says nothing for so long: a thread of its own speaks for it, unless one
 call within JAX keeps all of Python waiting."""
-
-
-Started = Callable[[int], str | None]
-"""When a process was started; ``None`` once it has ended."""
 
 
 class WireError(Exception):
@@ -83,7 +81,7 @@ def own_name(rank: int) -> str:
     return name_of(rank, socket.gethostname(), os.getpid())
 
 
-def connect(board: Board, rank: int, count: int, *, wait_s: float, started: Started) -> list[Connection]:
+def connect(board: Board, rank: int, count: int, *, wait_s: float) -> list[Connection]:
     """Say who this is, and hear who the others are: rank 0 from all of them, another one from rank 0.
 
     Raises:
@@ -100,11 +98,11 @@ def connect(board: Board, rank: int, count: int, *, wait_s: float, started: Star
     lines = []
     for other, text in found.items():
         host, pid = (json.loads(text or "")[part] for part in ("host", "pid"))
-        lines.append(Connection(board, rank, other, name_of(other, host, pid), watch(host, pid, started)))
+        lines.append(Connection(board, rank, other, name_of(other, host, pid), watch(host, pid)))
     return lines
 
 
-def watch(host: str, pid: int, started: Started) -> Callable[[], bool] | None:
+def watch(host: str, pid: int) -> Callable[[], bool] | None:
     """What says whether a process lives; ``None`` where it cannot be seen from here: on another machine, or within a container."""
     began = started(pid) if host == socket.gethostname() else None
     return None if began is None else lambda: started(pid) == began
