@@ -82,11 +82,14 @@ def accumulated(size: Extent) -> Computation:
 
 
 def in_parts(x: jax.Array, kernel: jax.Array) -> jax.Array:
-    """A float32 product out of bfloat16 products: both operands as a coarse and a fine part, the finest left out."""
+    """A float32 product out of bfloat16 products: both operands as a coarse and a fine part, the finest left out.
+
+    A cast to bfloat16 and back would not do: the compiler of GPUs takes both away, and the fine part with them.
+    """
 
     def parts(array: jax.Array) -> tuple[jax.Array, jax.Array]:
-        coarse = array.astype(jnp.bfloat16)
-        return coarse, (array - coarse.astype(jnp.float32)).astype(jnp.bfloat16)
+        coarse = jax.lax.reduce_precision(array, exponent_bits=8, mantissa_bits=7)
+        return coarse.astype(jnp.bfloat16), (array - coarse).astype(jnp.bfloat16)
 
     (x, fine_x), (kernel, fine_kernel) = parts(x), parts(kernel)
     return summed_wide(x, kernel) + (summed_wide(x, fine_kernel) + summed_wide(fine_x, kernel))

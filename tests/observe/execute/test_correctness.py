@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 
 from jaxgate.model.computation import Batch
 from jaxgate.model.measurement import InvalidCaseError
-from jaxgate.observe.execute.correctness import check_agreement, check_batch
+from jaxgate.observe.execute.correctness import Tolerance, check_agreement, check_batch
 
 NAN, INF = float("nan"), float("inf")
 
@@ -17,7 +19,7 @@ NAN, INF = float("nan"), float("inf")
 def refusal(subject, reference, *, rtol=1e-4, atol=1e-5):
     """Why two results do not agree; ``None`` if they do."""
     try:
-        check_agreement(subject, reference, rtol=rtol, atol=atol)
+        check_agreement(subject, reference, Tolerance(rtol, atol))
     except InvalidCaseError as error:
         refused = error
     else:
@@ -196,3 +198,29 @@ def test_a_donating_function_leaves_the_arguments_alone():
 
     assert batch_refusal(step, *args, batch=Batch(argument=1, size=8), donate=(0, 1, 2, 3)) is None
     assert not any(leaf.is_deleted() for leaf in args)
+
+
+@pytest.mark.parametrize(
+    ("platform", "capability", "rounding"),
+    [("cpu", None, 0), ("gpu", "7.5", 0), ("gpu", "gfx942", 0), ("gpu", "9.0", 2**-9), ("tpu", None, 2**-7)],
+)
+def test_a_device_may_round_float32_products(platform, capability, rounding):
+    """In TensorFloat-32 from compute capability 8.0 on, in bfloat16 on TPUs; what is not multiplied is not rounded."""
+    device = SimpleNamespace(platform=platform, compute_capability=capability)
+
+    def on(*products):
+        return Tolerance.on(device, products, rtol=1e-4, atol=1e-5)
+
+    assert on("float32[8,4] x float32[4,2]") == Tolerance(1e-4, 1e-5, rounding)
+    assert on("bfloat16[8,4] x bfloat16[4,2]") == on() == Tolerance(1e-4, 1e-5)
+    with jax.default_matmul_precision("highest"):
+        assert on("float32[8,4] x float32[4,2]") == Tolerance(1e-4, 1e-5)
+
+
+def test_a_rounding_is_of_the_largest_element():
+    """Sums of products are off by a share of what they sum, which may be far more than the sum. Infinities say nothing."""
+    allowed = Tolerance(0.0, 0.0, 2**-9)
+    reference = {"x": array([0.0, 2.0, INF])}
+    check_agreement({"x": array([2**-8, 2.0, INF])}, reference, allowed)
+    with pytest.raises(InvalidCaseError, match=r"1 of 3 elements differ by more than 0\.00391"):
+        check_agreement({"x": array([2**-7, 2.0, INF])}, reference, allowed)

@@ -300,7 +300,7 @@ def test_a_profile_that_does_not_show_every_launch_is_not_trusted(monkeypatch):
 
     found = count_launches(lambda: partial(uneven, W), jax.devices()[:1])
     assert (found.programs, found.transfers, found.why_not) == (None, {}, "the launches of two calls differ")
-    monkeypatch.setattr(dispatches, "_ONE_DEVICE", dispatches._SEVERAL)
+    monkeypatch.setattr(dispatches, "_ONE_DEVICE", dispatches._WHOLE)
     found = count_launches(lambda: partial(body, W, HOST_X), jax.devices()[:1])
     assert (found.programs, found.transfers) == (None, None)
     assert found.why_not == "the profile of this backend does not show every launch"

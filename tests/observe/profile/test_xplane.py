@@ -23,7 +23,7 @@ def plane(name, **lines):
                 name=line.replace("_", " "),
                 events=[
                     SimpleNamespace(
-                        name="kernel",
+                        name="gemm_fusion_dot_3" if operation == "command_buffer_1" else "kernel",
                         start_ns=begin,
                         duration_ns=end - begin,
                         stats=[("correlation_id", 1), *([("hlo_op", operation)] if operation else [])],
@@ -46,6 +46,14 @@ GPUS = [
     for device in (0, 1)
 ]
 HOST = plane("/host:CPU", python=[(None, 0, 100)], tf_XLAEigen=[("wrapped_add.2", 10, 20)])
+
+
+def test_kernels_of_a_graph_have_their_own_names():
+    """CUDA graphs give each of their kernels the graph's name; the kernel's is that of its operation, with ``_`` for dots."""
+    graph = plane("/device:GPU:0", Stream_14_Compute=[("command_buffer_1", 0, 60)])
+    (named,) = spans_of([graph], {"gemm_fusion_dot.3": Operation("attention/dot_general", "model.py:3")})
+    (unknown,) = spans_of([graph], NAMES)
+    assert (named.name, unknown.name) == ("attention/dot_general", "gemm_fusion_dot_3")
 
 
 def test_operations_know_their_device():

@@ -66,7 +66,7 @@ def _look(folder: Path) -> Surroundings:
         settings=settings_here(),
         unfit=unfit_settings(),
         cache=compilation_cache(),
-        objections=look(hardware.platform).objections,
+        objections=look(hardware.platform, holds_device=True).objections,  # JAX has started: we use it
         clock_ns=clock_step(perf_counter_ns),
         spread=python_spread(perf_counter_ns),
         in_git=run_git(Path(), "rev-parse", "--git-dir") is not None,

@@ -24,6 +24,8 @@ STEP = "jaxgate step"
 _DEVICE = re.compile(r"/device:[A-Za-z]+:(\d+)")
 _OPERATIONS_OF_DEVICE = re.compile(r"Stream|XLA Ops")
 """Lines of a device's plane that hold operations: of a GPU one for each stream, of a TPU one in all. Others sum them up."""
+_GRAPH = "command_buffer"
+"""What a profile takes for the operation of every kernel in a CUDA graph; only the kernel's own name tells them apart."""
 
 Step = tuple[float, float, tuple[Span, ...]]
 """Begin and end in nanoseconds, and the operations that began in between."""
@@ -70,12 +72,16 @@ def spans_of(planes: Iterable[Any], names: Mapping[str, Operation]) -> Iterator[
         for line in plane.lines
         if not device or _OPERATIONS_OF_DEVICE.match(line.name)
     ]
+    kernels = {re.sub(r"\W", "_", name): operation for name, operation in names.items()}
     for thread, (line, device) in enumerate(threads):
         for event in line.events:
-            operation = next((value for name, value in event.stats if name == "hlo_op"), None)
+            operation = next((str(value) for name, value in event.stats if name == "hlo_op"), None)
             if operation is None:
                 continue
-            known = names.get(operation) or Operation(plain(str(operation)), "")
+            if operation.startswith(_GRAPH):
+                known = kernels.get(event.name) or Operation(plain(event.name), "")
+            else:
+                known = names.get(operation) or Operation(plain(operation), "")
             yield Span(
                 thread=thread,
                 name=known.name,

@@ -200,4 +200,7 @@ def to_host(leaf: Any) -> np.ndarray[Any, Any]:
         leaf = jax.random.key_data(leaf)
     # What jaxgate reads for itself is no transfer of the program, even where the project forbids all of them.
     with jax.transfer_guard("allow"):
+        if isinstance(leaf, jax.Array) and leaf.sharding.memory_kind == "pinned_host":
+            # NumPy would read it in place, and what NumPy looks at can no longer be donated (an H100, jax 0.11.2).
+            leaf = jax.device_put(leaf, leaf.sharding.with_memory_kind("device"))
         return np.asarray(leaf)

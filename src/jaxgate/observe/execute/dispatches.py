@@ -105,8 +105,9 @@ CAPTURES = 2
 _CALL, _PROBE = "jaxgate: the call", "jaxgate: the probe"
 _CALLED = re.compile(r"PjitFunction\((?:jit\()?(.*?)\)*$")
 _ONE_DEVICE = re.compile(r"\w+Executable::ExecuteHelperOnSingleDevice$")
-_SEVERAL = re.compile(r"\w+Executable::Execute \((?:jit_)?(.*)\)$")
-"""The launch as a whole; its parts, one for each device, come with the device's number in front."""
+_WHOLE = re.compile(r"\w+Executable::Execute \((?:jit_)?(.*)\)$")
+"""The launch as a whole, of several devices, and on a GPU of one, too. Its parts lie in it: several come with the device's
+number in front, and a single one looks like a launch on one device."""
 _PUTS = frozenset({"DevicePut", "DevicePutWithSharding"})
 _READ = "np.asarray(jax.Array)"
 """``float(x)``, ``bool(x)``, ``print(x)``, ``jax.device_get(x)``: the program stops until the value is there."""
@@ -263,9 +264,9 @@ def _count(events: Iterable[_Event], annotation: str) -> _Counts | None:
     for event in events:
         if not span.begin <= event.begin < span.end:
             continue
-        several = _SEVERAL.match(event.name)
-        if several or _ONE_DEVICE.match(event.name):
-            name = _called(event.within) or (several[1] if several else "unnamed")
+        if _is_launch(event.name) and not _is_part(event):
+            whole = _WHOLE.match(event.name)
+            name = _called(event.within) or (whole[1] if whole else "unnamed")
             counts.programs[name] += 1
             counts.program_lines[name][marked_line(event.within)] += 1
         elif event.thread == span.thread and not any(map(_is_launch, event.within)):  # there a callback does it
@@ -283,7 +284,13 @@ def _places(lines: Mapping[str, Counter[str]]) -> dict[str, str]:
 
 
 def _is_launch(name: str) -> bool:
-    return bool(_SEVERAL.match(name) or _ONE_DEVICE.match(name))
+    return bool(_WHOLE.match(name) or _ONE_DEVICE.match(name))
+
+
+def _is_part(event: _Event) -> bool:
+    """Whether the launch that this event lies in is counted already; what a callback launches within one is not."""
+    around = next(filter(_is_launch, reversed(event.within)), "")
+    return bool(_ONE_DEVICE.match(event.name) and _WHOLE.match(around))
 
 
 def _called(within: Sequence[str]) -> str:
