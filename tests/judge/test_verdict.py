@@ -58,8 +58,8 @@ def test_identical_work_is_the_same(strict):
     assert sum(finding.kind == "claim" for finding in verdict.findings) == 7
     assert (verdict.time.status, verdict.time.reason) == (Status.SAME, "identical program")
     assert (verdict.origin.place, verdict.origin.differences) == ("nothing changed", ())
-    assert verdict.run_ns == 1000.0  # bursts of 2000, 2200 and 1900 ns, two calls each
-    assert verdict.recorded == ""
+    assert verdict.cost.run_ns == 1000.0  # bursts of 2000, 2200 and 1900 ns, two calls each
+    assert verdict.baseline.recorded == ""
 
 
 @STRICT
@@ -116,7 +116,7 @@ def test_no_baseline_fails_only_when_strict(strict, fails):
     assert (verdict.worst.kind, verdict.worst.name) == ("baseline", "no baseline")
     assert verdict.worst.detail == "No baseline for `scan/rnn` on `cpu-amd-epyc-1`."
     assert (verdict.time.status, verdict.time.reason) == (Status.NO_BASELINE, "nothing to compare with")
-    assert (verdict.origin, verdict.baseline) == (None, "")
+    assert (verdict.origin, verdict.baseline.described) == (None, "")
     assert [finding.kind for finding in verdict.findings] == ["baseline", *["claim"] * 7]
 
 
@@ -170,7 +170,7 @@ def test_a_stale_baseline_fails_only_when_strict(change, strict, fails):
     )
     assert verdict.origin is None
     assert {finding.kind for finding in verdict.findings} == {"baseline", "claim"}
-    assert verdict.baseline == "0123456789 of 2026-11-20 (jax 0.10.2, n=3)"
+    assert verdict.baseline.described == "0123456789 of 2026-11-20 (jax 0.10.2, n=3)"
 
 
 WIDE = tuple(replace(leaf, aval=leaf.aval.replace("32", "64"), nbytes=2 * leaf.nbytes) for leaf in SIGNATURE)
@@ -281,18 +281,18 @@ def test_exhausted_memory_is_told_apart():
     """It is no defect of the case: a status of its own, red always, with the list of what takes the memory."""
     verdict = judge_invalid("scan/rnn", ExhaustedError("compiling the subject", "out of memory", ("768 kB", "4 kB")))
     assert (verdict.status, verdict.fails) == (Status.RESOURCE_EXHAUSTED, True)
-    assert verdict.allocations == ("768 kB", "4 kB")
+    assert verdict.evidence.allocations == ("768 kB", "4 kB")
     assert judge_invalid("scan/rnn", ExhaustedError("compiling the subject", "out of memory")).status is verdict.status
     assert verdict.status in ALWAYS_FAIL
 
 
 def test_why_the_buffers_are_not_known_is_told():
     """A list that was asked for and could not be had is not an empty one."""
-    assert verdict_of(measurement(unknown={"allocations": "the compiler does not report it"})).allocations == (
+    assert verdict_of(measurement(unknown={"allocations": "the compiler does not report it"})).evidence.allocations == (
         "not known: the compiler does not report it",
     )
-    assert verdict_of(measurement()).allocations == ()
-    assert verdict_of(measurement(culprits=Culprits(allocations=("768 kB",)))).allocations == ("768 kB",)
+    assert verdict_of(measurement()).evidence.allocations == ()
+    assert verdict_of(measurement(culprits=Culprits(allocations=("768 kB",)))).evidence.allocations == ("768 kB",)
 
 
 def test_a_case_that_could_not_be_measured_fails():
@@ -300,7 +300,7 @@ def test_a_case_that_could_not_be_measured_fails():
     verdict = judge_invalid("scan/rnn", InvalidCaseError("running the subject", "expected finite values, found NaN"))
     assert (verdict.case, verdict.status, verdict.fails) == ("scan/rnn", Status.INVALID, True)
     assert verdict.hardware is None
-    assert verdict.run_ns is None
+    assert verdict.cost.run_ns is None
     (finding,) = verdict.findings
     assert (finding.kind, finding.status, finding.name) == ("case", Status.INVALID, "running the subject")
     assert finding.detail == "expected finite values, found NaN"
@@ -310,9 +310,9 @@ def test_a_case_that_could_not_be_measured_fails():
 def test_a_measurement_without_samples_is_judged_by_its_facts():
     """With timing switched off facts still gate; no time is shown."""
     good = verdict_of(measurement(samples=None), record())
-    assert (good.status, good.run_ns) == (Status.SAME, None)
+    assert (good.status, good.cost.run_ns) == (Status.SAME, None)
     bad = verdict_of(measurement(samples=None, facts={"host_callbacks": 1}), record())
-    assert (bad.status, bad.fails, bad.run_ns) == (Status.REGRESSED, True, None)
+    assert (bad.status, bad.fails, bad.cost.run_ns) == (Status.REGRESSED, True, None)
 
 
 @pytest.mark.parametrize(
@@ -332,13 +332,16 @@ def test_a_measurement_without_samples_is_judged_by_its_facts():
 def test_a_baseline_is_described_in_a_line(changes, expected):
     """Commit, whether it was clean, date, jax and number of samples."""
     assert describe(record(**changes)) == expected
-    assert verdict_of(known=record(**changes)).baseline == expected
+    assert verdict_of(known=record(**changes)).baseline.described == expected
 
 
 def test_a_borrowed_baseline_is_described_as_such():
     """Numbers of another machine are never taken for this machine's: said in the line, placed, no identity."""
     verdict = verdict_of(known=record(hardware=OTHER_CPU, borrowed=True))
-    assert verdict.baseline == "0123456789 of 2026-11-20 (jax 0.10.2, n=3, borrowed from cpu-intel-xeon-1-jax-0.10)"
+    assert (
+        verdict.baseline.described
+        == "0123456789 of 2026-11-20 (jax 0.10.2, n=3, borrowed from cpu-intel-xeon-1-jax-0.10)"
+    )
     assert verdict.origin.place == "environment"
     assert verdict.origin.differences == ("hardware cpu-intel-xeon-1 → cpu-amd-epyc-1",)
     assert (verdict.time.status, verdict.time.reason) == (Status.UNDECIDED, "hardware changed and no duel was run")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from support.factories import CASE, FINGERPRINTS, duel, measurement, record, reference
+from support.factories import CASE, FINGERPRINTS, changed_verdict, duel, measurement, record, reference
 
 from jaxgate.judge.order import waits_for_confirmation
 from jaxgate.judge.timing.duel import decide
@@ -306,6 +306,6 @@ def test_nothing_is_said_of_what_was_not_compared():
 
 def test_a_recording_ends_waivers_of_facts_and_time():
     """The baseline now holds the loss; a ratio to it would accept the loss twice."""
-    verdict = replace(judged({"temp_bytes": 40_000}), recorded="refreshed")
+    verdict = changed_verdict(judged({"temp_bytes": 40_000}), recorded="refreshed")
     why = "not needed on cpu-amd-epyc-1, the baseline that was recorded now holds the loss"
     assert idle(verdict, waiver(), waiver("time", 1.2)) == [("temp_bytes", why), ("time", why)]

@@ -194,4 +194,4 @@ def test_the_report_says_what_is_in_the_bundle():
 
 def test_the_verdict_as_data_has_its_schema():
     """First, so that a reader sees it."""
-    assert verdict_json(red()).startswith('{\n  "schema": 1,\n  "case": ')
+    assert verdict_json(red()).startswith('{\n  "schema": 2,\n  "case": ')

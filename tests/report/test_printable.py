@@ -62,7 +62,7 @@ def test_every_control_character_is_shown_by_its_number():
 def evil_verdict():
     """A case in which every text is a stranger's."""
     finding = Finding(kind="fact", name=EVIL, status=Status.REGRESSED, detail=EVIL)
-    return replace(verdict(Status.REGRESSED, finding), case=f"model/{EVIL}", baseline=EVIL, changes=(EVIL,))
+    return verdict(Status.REGRESSED, finding, case=f"model/{EVIL}", described=EVIL, changes=(EVIL,))
 
 
 KEPT = KeptCase(

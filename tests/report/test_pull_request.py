@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from support import factories
-from support.factories import CASE, TEST
+from support.factories import CASE, TEST, changed_verdict
 
 from jaxgate.ext.profile.model import Capture, OpRow, OpTable
 from jaxgate.model.decision import Status
@@ -179,7 +179,7 @@ def test_results_are_versioned_data():
     capture = Capture(folder="perf-artifacts/scan/rnn", table=table)
     cause = Cause(text="sort 0 → 1", explains=frozenset({"temp_bytes"}), sure=False)
     found = json.loads(
-        results_json(outcome(replace(RED, capture=capture, causes=(cause,)), GREEN, problems=("an orphan",)))
+        results_json(outcome(changed_verdict(RED, capture=capture, causes=(cause,)), GREEN, problems=("an orphan",)))
     )
     assert (found["schema"], found["green"], found["exit_status"]) == (RESULTS_SCHEMA, False, 1)
     assert found["problems"] == ["an orphan"]

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from support.factories import CASE, ENVIRONMENT, TEST, measurement, record, reference
+from support.factories import CASE, ENVIRONMENT, TEST, changed_verdict, measurement, record, reference
 
 from jaxgate.judge.figures import figures_of
 from jaxgate.judge.verdict import judge
@@ -79,7 +79,7 @@ def test_an_environment_stands_once():
 
 def test_what_else_a_page_shows_comes_back():
     """Finding, text, amount and scaling."""
-    verdict = replace(outcome().verdicts[0], amount=Amount(count=8, unit="samples", series="weak"))
+    verdict = changed_verdict(outcome().verdicts[0], amount=Amount(count=8, unit="samples", series="weak"))
     points = (Point(devices=1, per_second=1.5, efficiency=1.0), Point(devices=2, per_second=2.5, efficiency=0.83))
     found = read(
         replace(outcome(), verdicts=(verdict,), scaling=(Scaling(series="weak", unit="samples", points=points),))

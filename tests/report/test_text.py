@@ -15,6 +15,7 @@ from support.factories import (
     OTHER_CPU,
     SIGNATURE,
     TEST,
+    changed_verdict,
     decision,
     measurement,
     record,
@@ -247,19 +248,19 @@ def test_the_baseline_row_names_four_differences():
     """Of many differences four are named and the rest counted; without one that is said."""
     names = tuple(f"flag{n} a → b" for n in range(6))
     made = verdict(
-        Status.REGRESSED, baseline="abc of 2026-11-20", origin=Origin(place="environment", differences=names)
+        Status.REGRESSED, described="abc of 2026-11-20", origin=Origin(place="environment", differences=names)
     )
     assert rows(made)[1]["baseline"] == (
         "abc of 2026-11-20; flag0 a → b, flag1 a → b, flag2 a → b, flag3 a → b and 2 more"
     )
-    none = verdict(Status.REGRESSED, baseline="abc of 2026-11-20", origin=Origin(place="nothing changed"))
+    none = verdict(Status.REGRESSED, described="abc of 2026-11-20", origin=Origin(place="nothing changed"))
     assert rows(none)[1]["baseline"] == "abc of 2026-11-20; nothing differs"
 
 
 def test_where_nothing_is_compared_no_cause_is_unknown():
     """Neither of a broken claim without a baseline nor of a case that could not be judged; what is known is told."""
     for status in (Status.REGRESSED, Status.INVALID, Status.NO_BASELINE, Status.STALE_BASELINE):
-        assert "culprit" not in rows(verdict(status, baseline="", origin=None))[1]
+        assert "culprit" not in rows(verdict(status, described="", origin=None))[1]
     known = verdict(Status.STALE_BASELINE, origin=None, causes=(Cause(text="x64", explains=frozenset()),))
     assert rows(known)[1]["culprit"] == "x64"
 
@@ -322,7 +323,7 @@ def duelled(decision, confirmed=()):
     numbers = {"now": decision.now_ns, "against": decision.baseline_ns, "allowed": 2060.0}
     found = Finding(kind="time", name="run_ns", status=decision.status, detail=decision.reason, **numbers)
     time = TimeVerdict(status=decision.status, reason=decision.reason, decision=decision, confirmed=confirmed)
-    return verdict(decision.status, found, *CLAIMS, time=time, baseline="abc", origin=Origin(place="code"))
+    return verdict(decision.status, found, *CLAIMS, time=time, described="abc", origin=Origin(place="code"))
 
 
 def test_a_slow_down_is_explained():
@@ -562,7 +563,7 @@ def test_a_very_narrow_terminal_is_not_filled():
 
 def test_rates_are_left_out_before_anything_is_cut():
     """What was decided is worth more columns than how many tokens that makes a second."""
-    long = replace(MANY[0], amount=Amount(count=64, unit="tokens"))
+    long = changed_verdict(MANY[0], amount=Amount(count=64, unit="tokens"))
     (whole,) = printed([long], None)
     assert "42.7 M tokens/s" in whole
     assert printed([long], len(whole)) == [whole]

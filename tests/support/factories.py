@@ -202,7 +202,7 @@ def decision(status=Status.SLOWER, **changes):
 
 
 def verdict(status=Status.SAME, *findings, **changes):
-    """A verdict made by hand, of an identical program."""
+    """A verdict made by hand, of an identical program; fields of its parts by their own names: ``recorded="created"``."""
     whole = Verdict(
         case=CASE,
         hardware=HARDWARE,
@@ -211,4 +211,13 @@ def verdict(status=Status.SAME, *findings, **changes):
         findings=findings,
         time=TimeVerdict(status=Status.SAME, reason="identical program"),
     )
+    return changed_verdict(whole, **changes)
+
+
+def changed_verdict(whole, **changes):
+    """The same verdict with other fields, its own or those of its parts."""
+    for part in ("cost", "baseline", "evidence"):
+        names = {field.name for field in fields(getattr(whole, part))}
+        own = {name: changes.pop(name) for name in names & changes.keys()}
+        whole = replace(whole, **{part: replace(getattr(whole, part), **own)})
     return replace(whole, **changes)

@@ -230,7 +230,7 @@ def with_changes(
         return verdict
     before = StoredProgram(record=stored, content=content)
     changes = program_changes(before, observed.export())
-    verdict = replace(verdict, changes=changes)
+    verdict = replace(verdict, evidence=replace(verdict.evidence, changes=changes))
     alone = {"program changed", "source changed"}.issuperset(origin.differences)
     constants = other_constants(observed.measurement, changes, alone=alone)
     if constants is None or verdict.time.status is not Status.SLOWER:

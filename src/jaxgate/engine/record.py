@@ -68,7 +68,8 @@ class Candidate:
         save_baseline(
             store.root, baseline.stored_as(save)
         )  # the programs first: a baseline never names a file that is not there
-        return replace(verdict, fails=False, recorded="refreshed" if existed else "created", replaced=self.replaces)
+        note = replace(verdict.baseline, recorded="refreshed" if existed else "created", replaced=self.replaces)
+        return replace(verdict, fails=False, baseline=note)
 
 
 def _with_cold_compile(now: Baseline, before: Baseline) -> Baseline:

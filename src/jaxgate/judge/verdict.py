@@ -28,7 +28,7 @@ from jaxgate.model.claim import Claim
 from jaxgate.model.decision import Decision, Status
 from jaxgate.model.duel import ReferenceDuel
 from jaxgate.model.measurement import MAX_NAMED, SHARED_CORES, ExhaustedError, InvalidCaseError, Leaf, Measurement
-from jaxgate.model.verdict import Cause, Finding, TimeVerdict, Verdict
+from jaxgate.model.verdict import BaselineNote, Cause, Cost, Evidence, Finding, TimeVerdict, Verdict
 from jaxgate.model.words import shortlist
 from jaxgate.model.workload import Tolerance
 
@@ -177,16 +177,14 @@ def judge(
                 findings.append(timed(time.decision))
     if now.unseen:
         time = replace(time, reason=f"{time.reason}; {now.unseen}")
+    verdict = measured(case, now, time)
     verdict = replace(
-        measured(case, now, time),
+        verdict,
         origin=origin,
         causes=(*settings, *rank_causes(now, baseline, red_quantities(findings), changed=changed)),
-        allocations=now.culprits.allocations or _unread(now),
-        baseline=described,
-        amount=now.amount,
-        utilisation=utilisation(now),
-        roofline=roofline(now.demand, now.hardware),
-        duel_energy=compare_energy(duel_energy),
+        baseline=BaselineNote(described=described),
+        cost=replace(verdict.cost, duel_energy=compare_energy(duel_energy)),
+        evidence=Evidence(allocations=now.culprits.allocations or _unread(now)),
     )
     return conclude(verdict, findings, strict=strict)
 
@@ -210,9 +208,14 @@ def measured(case: str, now: Measurement, time: TimeVerdict) -> Verdict:
         fails=False,
         findings=(),
         time=time,
-        run_ns=None if samples is None else samples.run_ns,
-        p99_ns=None if samples is None else samples.percentile_ns(99),
-        energy=energy_of(now.energy),
+        cost=Cost(
+            run_ns=None if samples is None else samples.run_ns,
+            p99_ns=None if samples is None else samples.percentile_ns(99),
+            amount=now.amount,
+            utilisation=utilisation(now),
+            roofline=roofline(now.demand, now.hardware),
+            energy=energy_of(now.energy),
+        ),
     )
 
 
@@ -229,7 +232,7 @@ def judge_invalid(case: str, error: InvalidCaseError) -> Verdict:
         fails=True,
         findings=(finding,),
         time=NOT_TIMED,
-        allocations=largest or (),
+        evidence=Evidence(allocations=largest or ()),
         opinion=opinion,
     )
 

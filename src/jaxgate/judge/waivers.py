@@ -56,7 +56,7 @@ def unneeded(verdict: Verdict, waivers: Iterable[Waiver]) -> Iterator[tuple[Waiv
         if waiver.case != verdict.case:
             continue
         found = [finding for finding in verdict.findings if _quantity(finding) == waiver.quantity]
-        if verdict.recorded and not waiver.is_claim:
+        if verdict.baseline.recorded and not waiver.is_claim:
             yield waiver, f"{here}, the baseline that was recorded now holds the loss"
         elif waiver.quantity == TIME:
             if verdict.time.status in _FINE:

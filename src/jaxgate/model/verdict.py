@@ -141,6 +141,45 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a call takes, and gets done for it. All of it is for the eye: nothing is judged by it."""
+
+    run_ns: float | None = None  # median time of a call
+    p99_ns: int | None = None  # 99th percentile of single calls, where the case is about latency
+    amount: Amount | None = None  # what a call gets done
+    utilisation: float | None = None  # share of the chips' peak rate that its products reach (MFU), where that is known
+    roofline: Roofline | None = None  # the least time that each resource of a target needs for it
+    energy: Energy | NoEnergy | None = None  # beyond idle, or why that is not known; `None` where nobody asked
+    duel_energy: EnergyRatio | NoEnergy | None = None  # the same of both sides of a duel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineNote:
+    """Where a case's baseline comes from, and what became of it in this run."""
+
+    described: str = ""  # one line: commit, date, release of jax
+    recorded: Literal["", "created", "refreshed"] = ""  # what became of it, if anything did
+    replaced: tuple[
+        str, ...
+    ] = ()  # structures of the programs that the one before named; nothing else may need them now
+    # a case whose test is gone and whose baseline has this one's program, where this one has none; empty where no such
+    # case is known, or several are
+    renamed_from: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a person looks at to see why."""
+
+    # the largest buffers, where memory decides: by the compiler's or the allocator's own list
+    allocations: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()  # what changed in the program since its baseline, as lines of a difference
+    capture: Capture | None = (
+        None  # where its profiles and programs are, and where the time goes, once they were captured
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The outcome of one case."""
 
@@ -152,28 +191,10 @@ class Verdict:
     time: TimeVerdict
     origin: Origin | None = None
     causes: tuple[Cause, ...] = ()  # what made it worse, the cause that explains most first
-    # the largest buffers, where memory decides: by the compiler's or the allocator's own list
-    allocations: tuple[str, ...] = ()
-    changes: tuple[str, ...] = ()  # what changed in the program since its baseline, as lines of a difference
-    baseline: str = ""  # one line on where the baseline comes from
-    run_ns: float | None = None  # median time of a call, for the eye only
-    p99_ns: int | None = None  # 99th percentile of single calls, where the case is about latency; for the eye only
-    amount: Amount | None = None  # what a call gets done; for the eye only
-    # share of the chips' peak rate that its products reach (MFU), where that is known; likewise
-    utilisation: float | None = None
-    roofline: Roofline | None = None  # the least time that each resource of a target needs for it; for the eye only
-    # what a call draws beyond idle, or why that is not known; `None` where nobody asked; for the eye only
-    energy: Energy | NoEnergy | None = None
-    duel_energy: EnergyRatio | NoEnergy | None = None  # the same of both sides of a duel; likewise
-    recorded: Literal["", "created", "refreshed"] = ""  # what became of its baseline in this run, if anything did
-    # structures of the programs that the replaced baseline named; nothing else may need them now
-    replaced: tuple[str, ...] = ()
-    # a case whose test is gone and whose baseline has this one's program, where this one has none; empty where no such
-    # case is known, or several are
-    renamed_from: str = ""
+    baseline: BaselineNote = field(default_factory=BaselineNote)
+    cost: Cost = field(default_factory=Cost)
+    evidence: Evidence = field(default_factory=Evidence)
     accuses_machine: bool = False  # whether it fails for no other reason than that the machine is the suspect
-    # where its profiles and programs are, and where the time goes, once they were captured
-    capture: Capture | None = None
     opinion: Opinion | None = None  # what a second opinion says of its result; `None` where none was wanted
     # every number of it and of its baseline, for pages and the history; `None` if it could not be measured
     figures: Figures | None = None

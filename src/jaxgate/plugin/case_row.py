@@ -49,10 +49,10 @@ def _singles(measurement: Measurement) -> dict[str, Any]:
 
 def _energy(verdict: Verdict) -> dict[str, Any]:
     """What the row says of energy, where it is known: of a call, per joule, and what it was measured by."""
-    found = verdict.energy
+    found = verdict.cost.energy
     if not isinstance(found, Energy):
         return {}
-    rate = {} if verdict.amount is None else {"per_joule": found.per_joule(verdict.amount)}
+    rate = {} if verdict.cost.amount is None else {"per_joule": found.per_joule(verdict.cost.amount)}
     return {"call_uj": found.call_uj, "energy_resolution": found.resolution, "idle_watts": found.idle_watts, **rate}
 
 

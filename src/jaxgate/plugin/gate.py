@@ -303,7 +303,9 @@ class Gate:
             return JudgedCase(verdict=judge_invalid(case.name, error), is_final=True), None
         verdict, duel_ns = judged.verdict, judged.on_baseline_ns
         self._fill_row(case, measurement, verdict, engine_ns)
-        settled = verdict.status not in _UNMEASURED and not verdict.recorded and not self._session.settings.elsewhere
+        settled = (
+            verdict.status not in _UNMEASURED and not verdict.baseline.recorded and not self._session.settings.elsewhere
+        )
         if measurement.samples is not None and settled:
             opinion_s = 0.0 if verdict.opinion is None else verdict.opinion.seconds  # an unchanged case pays for none
             self._cost += Cost(

@@ -100,7 +100,7 @@ def leave_to_pages(config: pytest.Config, verdicts: Sequence[Verdict]) -> None:
     Not with ``-v``, of a single red case, or where one of them has no page.
     """
     red = [verdict for verdict in verdicts if verdict.fails]
-    has_pages = all(verdict.capture is not None and not verdict.capture.incomplete for verdict in red)
+    has_pages = all(verdict.evidence.capture is not None and not verdict.evidence.capture.incomplete for verdict in red)
     terminal, several = config.pluginmanager.get_plugin("terminalreporter"), red[1:]
     if terminal is None or not several or not has_pages or config.get_verbosity() > 0:
         return

@@ -65,7 +65,7 @@ def show_advice(out: Console, session: GateSession, ending: Ending | None) -> No
         return
     if ending is not None and ending.review is not None:
         _reviewed(out, session, ending.review)
-    judged = [verdict for verdict in session.result.verdicts if not verdict.recorded]
+    judged = [verdict for verdict in session.result.verdicts if not verdict.baseline.recorded]
     better = [verdict.case for verdict in judged if _is_better(verdict)]
     if better and session.settings.update is not Update.REVIEW:
         cases = plural(len(better), "case is", "cases are")
@@ -78,7 +78,7 @@ def show_advice(out: Console, session: GateSession, ending: Ending | None) -> No
         cases = plural(len(missing), "case has", "cases have")
         how = command(session, missing, Update.CREATE)
         out.write_line(f"NO_BASELINE: {cases} none, and a refresh makes none; create it: {how}", yellow=True)
-    _odd(out, [verdict for verdict in session.result.verdicts if verdict.recorded])
+    _odd(out, [verdict for verdict in session.result.verdicts if verdict.baseline.recorded])
     if ending is not None:
         _folder(out, ending.changes)
 
@@ -118,7 +118,7 @@ def _stale(out: Console, session: GateSession, stale: Sequence[Verdict]) -> None
 
 def _reviewed(out: Console, session: GateSession, found: Review) -> None:
     verdicts = {verdict.case: verdict for verdict in session.result.verdicts}
-    left = [case for case in found.moved if not verdicts[case].recorded]
+    left = [case for case in found.moved if not verdicts[case].baseline.recorded]
     if not found.moved:
         out.write_line("REVIEW: no case moved; nothing was recorded.")
         return
@@ -280,7 +280,7 @@ def _what_next(out: Console, session: GateSession, ending: Ending | None, folder
     for problem in (*session.result.clashes, *(ending.wrong if ending is not None else ())):
         for line in problem.splitlines():
             out.write_line(line, red=True)
-    if any(verdict.recorded for verdict in session.result.verdicts):
+    if any(verdict.baseline.recorded for verdict in session.result.verdicts):
         baselines = os.path.relpath(session.settings.baselines, folder)
         out.write_line(f"Recorded under {baselines}; commit it, its log with it.")
         _without_clock(out, session)
@@ -316,7 +316,9 @@ def _compiled_only(out: Console, session: GateSession) -> None:
 def _without_clock(out: Console, session: GateSession) -> None:
     """What was recorded while the clock was off, and what that means for later runs."""
     count = sum(
-        verdict.recorded != "" and verdict.run_ns is None and not (verdict.hardware and verdict.hardware.target)
+        verdict.baseline.recorded != ""
+        and verdict.cost.run_ns is None
+        and not (verdict.hardware and verdict.hardware.target)
         for verdict in session.result.verdicts
     )
     if count:

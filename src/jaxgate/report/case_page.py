@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BUFFERS = "jaxgate: largest buffers"
 CHANGES = "jaxgate: what changed in the program since its baseline"
-VERDICT_SCHEMA = 1
+VERDICT_SCHEMA = 2
 """Of ``verdict.json``; changes where a key goes or means something else."""
 
 _MEMORY = (
@@ -84,7 +84,7 @@ def report(
         logdir: Folder of all bundles, relative to the project.
     """
     parts = [f"# {verdict.status}: {verdict.case}", fenced(text)]
-    capture = verdict.capture
+    capture = verdict.evidence.capture
     if capture is not None and capture.table is not None:
         sentences = (
             f"{line.capitalize()}." for line in (step_line(capture.table), communication_line(capture.table)) if line
@@ -118,10 +118,10 @@ def _memory(now: Measurement | None, record: StoredBaseline | None) -> Iterator[
 
 def _least_times(verdict: Verdict) -> Iterator[str]:
     """The roofline of a case that was compiled for a target, beside that of the other side."""
-    if verdict.roofline is None:
+    if verdict.cost.roofline is None:
         return
-    others = {} if verdict.capture is None else verdict.capture.rooflines
-    sides: dict[Side, Roofline] = {"now": verdict.roofline, **others}
+    others = {} if verdict.evidence.capture is None else verdict.evidence.capture.rooflines
+    sides: dict[Side, Roofline] = {"now": verdict.cost.roofline, **others}
     yield "## Least time of a call, estimated"
     yield (
         "At the peak rates of one device's data sheet; nothing is judged by it. Compute is that of matrix products and "
@@ -134,5 +134,5 @@ def _least_times(verdict: Verdict) -> Iterator[str]:
 
 def report_sections(verdict: Verdict) -> list[tuple[str, str]]:
     """Title and text of each list that a verdict brings; none if it brings none."""
-    lists = ((BUFFERS, verdict.allocations), (CHANGES, verdict.changes))
+    lists = ((BUFFERS, verdict.evidence.allocations), (CHANGES, verdict.evidence.changes))
     return [(title, printable("\n".join(lines))) for title, lines in lists if lines]

@@ -77,7 +77,7 @@ def _headline(outcome: Outcome) -> str:
     if outcome.failed:
         return f"{_BAD} jaxgate: {len(outcome.failed)} of {cases} failed"
     if outcome.passed and outcome.needs_commit:
-        recorded = sum(bool(verdict.recorded) for verdict in outcome.verdicts)
+        recorded = sum(bool(verdict.baseline.recorded) for verdict in outcome.verdicts)
         did = f"{recorded} of {cases} recorded" if recorded else f"{cases} passed"
         return f"⚠️ jaxgate: {did}, and the baselines are not committed"
     if not outcome.green:

@@ -59,8 +59,8 @@ def _case(verdict: Verdict, outcome: Outcome, environments: Sequence[Mapping[str
         "hardware": verdict.hardware.slug if verdict.hardware else None,
         "status": str(verdict.status),
         "fails": verdict.fails,
-        "recorded": verdict.recorded,
-        "run_ns": verdict.run_ns,
+        "recorded": verdict.baseline.recorded,
+        "run_ns": verdict.cost.run_ns,
         "roofline": _roofline(verdict),
         "energy": energy_json(verdict),
         "time": {
@@ -76,19 +76,19 @@ def _case(verdict: Verdict, outcome: Outcome, environments: Sequence[Mapping[str
         },
         "findings": [_finding(finding) for finding in verdict.findings if finding.status is not Status.SAME],
         "causes": [str(cause) for cause in verdict.causes],
-        "operations": [asdict(row) for row in verdict.capture.table.culprits]
-        if verdict.capture is not None and verdict.capture.table is not None
+        "operations": [asdict(row) for row in verdict.evidence.capture.table.culprits]
+        if verdict.evidence.capture is not None and verdict.evidence.capture.table is not None
         else [],
         "communication": _communication(verdict),
-        "baseline": verdict.baseline,
+        "baseline": verdict.baseline.described,
         "origin": verdict.origin and verdict.origin.place,
         "opinion": None if verdict.opinion is None else {**asdict(verdict.opinion), "by": str(verdict.opinion.by)},
-        "bundle": verdict.capture.folder if verdict.capture is not None else "",
-        "profiled": list(verdict.capture.sides) if verdict.capture is not None else [],
+        "bundle": verdict.evidence.capture.folder if verdict.evidence.capture is not None else "",
+        "profiled": list(verdict.evidence.capture.sides) if verdict.evidence.capture is not None else [],
         "text": _text(verdict, outcome),
-        "changes": list(verdict.changes),
-        "allocations": list(verdict.allocations) if verdict.fails else [],
-        "amount": verdict.amount and asdict(verdict.amount),
+        "changes": list(verdict.evidence.changes),
+        "allocations": list(verdict.evidence.allocations) if verdict.fails else [],
+        "amount": verdict.cost.amount and asdict(verdict.cost.amount),
         "figures": None if verdict.figures is None else _figures(verdict.figures, environments),
     }
 
@@ -128,7 +128,7 @@ def _times(times: CallTimes) -> dict[str, Any]:
 
 def _roofline(verdict: Verdict) -> dict[str, Any] | None:
     """The least time of a call and of each resource, in nanoseconds, and what is not known of them."""
-    found = verdict.roofline
+    found = verdict.cost.roofline
     if found is None:
         return None
     return {
@@ -148,7 +148,7 @@ def _text(verdict: Verdict, outcome: Outcome) -> str:
 
 
 def _communication(verdict: Verdict) -> dict[str, float] | None:
-    table = verdict.capture.table if verdict.capture is not None else None
+    table = verdict.evidence.capture.table if verdict.evidence.capture is not None else None
     return asdict(table.communication) if table is not None and table.communication is not None else None
 
 
@@ -171,12 +171,12 @@ def verdict_properties(verdict: Verdict) -> list[tuple[str, str]]:
     Times are in nanoseconds and ratios are today's to the baseline's; a value that is not known is left out.
     """
     decision, worst = verdict.time.decision, verdict.worst
-    energy, duel = verdict.energy, verdict.duel_energy
+    energy, duel = verdict.cost.energy, verdict.cost.duel_energy
     found: dict[str, object] = {
         "case": verdict.case,
         "status": verdict.status,
         "hardware": verdict.hardware.slug if verdict.hardware else None,
-        "run_ns": None if verdict.run_ns is None else round(verdict.run_ns),
+        "run_ns": None if verdict.cost.run_ns is None else round(verdict.cost.run_ns),
         "time": verdict.time.status,
         "ratio": None if decision is None else f"{decision.ratio:.4f}",
         "sees": None if decision is None else f"{decision.sees:.4f}",
@@ -186,7 +186,7 @@ def verdict_properties(verdict: Verdict) -> list[tuple[str, str]]:
         "now": worst.now if worst is not None and verdict.fails else None,
         "against": worst.against if worst is not None and verdict.fails else None,
         "culprit": str(verdict.causes[0]) if verdict.causes else None,
-        "bundle": verdict.capture.folder if verdict.capture is not None else None,
-        "recorded": verdict.recorded or None,
+        "bundle": verdict.evidence.capture.folder if verdict.evidence.capture is not None else None,
+        "recorded": verdict.baseline.recorded or None,
     }
     return [(f"{PREFIX}.{name}", str(value)) for name, value in found.items() if value is not None]

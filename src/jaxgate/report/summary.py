@@ -43,7 +43,7 @@ def summary(
     shared = () if environments else shared_differences(verdicts)
     short = [beside(verdict) if environments else _without(in_short(verdict), verdict, shared) for verdict in verdicts]
     texts = list(map(printable_line, short))
-    words = [verdict.recorded.upper() or str(verdict.status) for verdict in verdicts]
+    words = [verdict.baseline.recorded.upper() or str(verdict.status) for verdict in verdicts]
 
     def lines(*, rates: bool) -> list[tuple[str, str]]:
         cells = [(word, one.case, call_time(one, rates=rates)) for word, one in zip(words, verdicts, strict=True)]
@@ -94,8 +94,8 @@ def moved(verdict: Verdict) -> list[str]:
 
 def count_statuses(verdicts: Sequence[Verdict]) -> str:
     """How many cases were recorded and how many have each status, worst last: ``2 CREATED, 1 SAME``."""
-    recorded = Counter(verdict.recorded.upper() for verdict in verdicts if verdict.recorded)
-    counts = Counter(verdict.status for verdict in verdicts if not verdict.recorded)
+    recorded = Counter(verdict.baseline.recorded.upper() for verdict in verdicts if verdict.baseline.recorded)
+    counts = Counter(verdict.status for verdict in verdicts if not verdict.baseline.recorded)
     parts = [f"{number} {word}" for word, number in sorted(recorded.items())]
     return ", ".join([*parts, *(f"{counts[status]} {status}" for status in Status if counts[status])])
 

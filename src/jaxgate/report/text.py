@@ -80,7 +80,7 @@ def explain(verdict: Verdict, *, test: str, compiled_as: str = "", elsewhere: st
     where = f"  on {verdict.hardware.slug}" if verdict.hardware else ""
     others = [f for f in verdict.findings[1:] if worst is not None and f.status is worst.status]
     # Held against another environment: its baseline begins with that one.
-    environments = bool(elsewhere) and verdict.baseline.startswith(" ".join(shlex.split(elsewhere)[1::2]))
+    environments = bool(elsewhere) and verdict.baseline.described.startswith(" ".join(shlex.split(elsewhere)[1::2]))
     lines = [f"{verdict.status}  {verdict.case}{where}"]
     judged = verdict.status not in _UNMEASURED or verdict.hardware is not None
     if judged and environments:  # what differs between them explains all the rest
@@ -89,12 +89,12 @@ def explain(verdict: Verdict, *, test: str, compiled_as: str = "", elsewhere: st
         lines.append(_row("found", describe_finding(worst) + _more(others)))
     if notes := waiver_notes(verdict):
         lines.append(_row("waiver", "; ".join(notes)))
-    if verdict.status is Status.RESOURCE_EXHAUSTED and verdict.allocations:
-        lines.append(_row("largest", verdict.allocations[0]))
+    if verdict.status is Status.RESOURCE_EXHAUSTED and verdict.evidence.allocations:
+        lines.append(_row("largest", verdict.evidence.allocations[0]))
     if judged:
         lines.append(_row("time", _time(verdict)))
-        if isinstance(verdict.duel_energy, EnergyRatio):
-            lines.append(_row("energy", energy_row(verdict.duel_energy)))
+        if isinstance(verdict.cost.duel_energy, EnergyRatio):
+            lines.append(_row("energy", energy_row(verdict.cost.duel_energy)))
         lines += [] if environments else [_row("baseline", _baseline(verdict))]
         lines += [_row(label, text) for label, text in blame(verdict, _culprit(verdict))]
     lines.append(_row("next", _commands(verdict, test, compiled_as, elsewhere)))
@@ -142,19 +142,21 @@ def details(verdict: Verdict) -> list[str]:
         for one in verdict.findings
         if one.name.startswith(OVER) and one.status is Status.SAME
     ]
-    estimate = [] if verdict.roofline is None else [f"estimate: {roofline_line(verdict.roofline)}"]
+    estimate = [] if verdict.cost.roofline is None else [f"estimate: {roofline_line(verdict.cost.roofline)}"]
     return [*lines, *laws, *estimate, *energy_details(verdict)]
 
 
 def call_time(verdict: Verdict, *, rates: bool = True) -> str:
     """What a call takes, with its rate in the unit of the case and per joule, where known; empty where it was not timed."""
-    if verdict.run_ns is None:
+    if verdict.cost.run_ns is None:
         return ""
-    tail = "" if verdict.p99_ns is None else f" (p99 {show('p99_ns', verdict.p99_ns)})"
-    rate = "" if verdict.amount is None or not rates else f", {show_rate(verdict.amount, verdict.run_ns)}"
-    share = "" if verdict.utilisation is None else f", {show_share(verdict.utilisation)} MFU"
+    tail = "" if verdict.cost.p99_ns is None else f" (p99 {show('p99_ns', verdict.cost.p99_ns)})"
+    rate = (
+        "" if verdict.cost.amount is None or not rates else f", {show_rate(verdict.cost.amount, verdict.cost.run_ns)}"
+    )
+    share = "" if verdict.cost.utilisation is None else f", {show_share(verdict.cost.utilisation)} MFU"
     energy = f", {call_energy(verdict)}" if rates and call_energy(verdict) else ""
-    return f"{show('run_ns', verdict.run_ns)}{tail}{rate}{energy}{share}"
+    return f"{show('run_ns', verdict.cost.run_ns)}{tail}{rate}{energy}{share}"
 
 
 def beside(verdict: Verdict) -> str:
@@ -184,11 +186,13 @@ def _reason(verdict: Verdict) -> str:
     before = " (run time as measured before)" if any(finding.remembered for finding in verdict.findings) else ""
     expected = [*expected_failures(verdict), *unexpected_passes(verdict)]
     held = " · ".join([f"{plural(number, 'claim holds', 'claims hold')}{before}", *_undecided(verdict), *expected])
-    if verdict.recorded == "created" or (verdict.recorded and worst and worst.kind == "baseline"):
+    if verdict.baseline.recorded == "created" or (verdict.baseline.recorded and worst and worst.kind == "baseline"):
         return f"{held} · {verdict.time.reason}" if verdict.time.anywhere else held
     if worst is not None and worst.status is Status.NO_BASELINE:
         before = (
-            f"; {verdict.renamed_from}, whose test is gone, has its program: renamed?" if verdict.renamed_from else ""
+            f"; {verdict.baseline.renamed_from}, whose test is gone, has its program: renamed?"
+            if verdict.baseline.renamed_from
+            else ""
         )
         return f"{held} · no baseline on this hardware{before}"
     if worst is not None and worst.status not in _CALM:
@@ -208,8 +212,8 @@ def _reason(verdict: Verdict) -> str:
     parts.append(
         verdict.time.reason if decision is None else f"{decision.ratio:.2f} × the baseline, {verdict.time.reason}"
     )
-    if isinstance(verdict.duel_energy, EnergyRatio) and verdict.duel_energy.differs:
-        parts.append(f"{ratio_of_energy(verdict.duel_energy)}, not gated")
+    if isinstance(verdict.cost.duel_energy, EnergyRatio) and verdict.cost.duel_energy.differs:
+        parts.append(f"{ratio_of_energy(verdict.cost.duel_energy)}, not gated")
     return " · ".join(parts)
 
 
@@ -257,7 +261,7 @@ def _time(verdict: Verdict) -> str:
         known = "" if detectable(decision.sees) in verdict.time.reason else seen
         figures = f"{verdict.time.status}: {interval}, margin {decision.margin:.1%}"
         return f"{figures}; {known}{verdict.time.reason}{_confirmed(verdict)}"
-    run = f"; median call {call_time(verdict)}, not gated" if verdict.run_ns is not None else ""
+    run = f"; median call {call_time(verdict)}, not gated" if verdict.cost.run_ns is not None else ""
     return f"{verdict.time.status}: {verdict.time.reason}{run}"
 
 
@@ -269,12 +273,12 @@ def _confirmed(verdict: Verdict) -> str:
 
 
 def _baseline(verdict: Verdict) -> str:
-    if not verdict.baseline:
+    if not verdict.baseline.described:
         return "none"
     if verdict.origin is None:
-        return verdict.baseline
+        return verdict.baseline.described
     named = shortlist(verdict.origin.differences, MAX_DIFFERENCES) or "nothing differs"
-    return f"{verdict.baseline}; {named}"
+    return f"{verdict.baseline.described}; {named}"
 
 
 def _culprit(verdict: Verdict) -> str:

@@ -172,7 +172,7 @@ def test_a_fact_that_moved_is_red_and_says_environment():
     assert verdict.worst.name == "temp_bytes"
     assert verdict.origin.place == "environment"
     assert verdict.origin.differences[0] == "jax 0.12.0 → 0.10.2"
-    assert verdict.baseline == "jax==0.12.0"
+    assert verdict.baseline.described == "jax==0.12.0"
 
 
 def test_a_slow_down_fails_without_more_processes():

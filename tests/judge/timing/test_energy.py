@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.factories import CASE, measurement, record
+from support.factories import CASE, changed_verdict, measurement, record
 
 from jaxgate.ext.energy.model import (
     Counted,
@@ -123,11 +123,11 @@ def test_energy_never_makes_a_case_red():
     without = judge(CASE, [], measurement(), record(), strict=True)
     tenfold = run(half([1020.0]), half([1020.0]))
     verdict = judge(CASE, [], measurement(energy=tenfold), record(), strict=True, duel_energy=(tenfold, STEADY))
-    assert isinstance(verdict.duel_energy, EnergyRatio)
-    assert verdict.duel_energy.ratio == pytest.approx(10)
-    assert verdict.energy.call_uj == pytest.approx(5_000_000)
+    assert isinstance(verdict.cost.duel_energy, EnergyRatio)
+    assert verdict.cost.duel_energy.ratio == pytest.approx(10)
+    assert verdict.cost.energy.call_uj == pytest.approx(5_000_000)
     assert (verdict.status, verdict.fails) == (Status.SAME, False)
-    assert replace(verdict, energy=None, duel_energy=None) == without
+    assert changed_verdict(verdict, energy=None, duel_energy=None) == without
 
 
 def test_a_baseline_does_not_keep_energy():

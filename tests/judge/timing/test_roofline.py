@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.factories import CASE, measurement, record
+from support.factories import CASE, changed_verdict, measurement, record
 
 from jaxgate.judge.timing.rates import least_times, roofline
 from jaxgate.judge.verdict import judge
@@ -94,5 +94,7 @@ def test_it_decides_nothing():
     slow = replace(calm, demand=Demand(memory_bytes=10**12))
     before = record(hardware=V5E)
     verdicts = [judge(CASE, (), now, record=before, strict=True) for now in (calm, slow)]
-    assert verdicts[0].roofline.least_ns < verdicts[1].roofline.least_ns
-    assert [replace(verdict, roofline=None) for verdict in verdicts] == [replace(verdicts[0], roofline=None)] * 2
+    assert verdicts[0].cost.roofline.least_ns < verdicts[1].cost.roofline.least_ns
+    assert [changed_verdict(verdict, roofline=None) for verdict in verdicts] == [
+        changed_verdict(verdicts[0], roofline=None)
+    ] * 2

@@ -192,7 +192,9 @@ def tidy(session: GateSession) -> StoreChanges:
         return StoreChanges()
     removed: tuple[tuple[Path, int], ...] = ()
     why_kept = ""
-    replaced = {one for verdict in session.result.verdicts if verdict.recorded for one in verdict.replaced}
+    replaced = {
+        one for verdict in session.result.verdicts if verdict.baseline.recorded for one in verdict.baseline.replaced
+    }
     if replaced:
         try:
             removed = tuple(collect(session.settings.baselines, replaced))
@@ -210,7 +212,7 @@ def needs_commit(session: GateSession) -> tuple[str, ...]:
     be all that makes it green.
     """
     folder = session.settings.baselines
-    recorded = [verdict for verdict in session.result.verdicts if verdict.recorded and verdict.hardware]
+    recorded = [verdict for verdict in session.result.verdicts if verdict.baseline.recorded and verdict.hardware]
     if not recorded and not session.settings.strict:
         return ()
     changed = [folder / name for name in uncommitted(folder) or ()]
@@ -226,29 +228,31 @@ def needs_commit(session: GateSession) -> tuple[str, ...]:
 
 def write_log(session: GateSession) -> None:
     """Add an entry to the log for what this run recorded, one for each hardware."""
-    recorded = [verdict for verdict in session.result.verdicts if verdict.recorded]
+    recorded = [verdict for verdict in session.result.verdicts if verdict.baseline.recorded]
     for folder in session.folders(recorded):
         here = [one for one in recorded if one.hardware and session.store.folder(one.hardware) == folder]
         append_log(
             session.settings.baselines,
-            created=[verdict.case for verdict in here if verdict.recorded == "created"],
-            refreshed=[verdict.case for verdict in here if verdict.recorded == "refreshed"],
+            created=[verdict.case for verdict in here if verdict.baseline.recorded == "created"],
+            refreshed=[verdict.case for verdict in here if verdict.baseline.recorded == "refreshed"],
             folder=folder,
             why=session.settings.why,
             worse={
                 verdict.case: describe_finding(worst) if worst.status in _LOST else accepted_figure(worst)
                 for verdict in here
-                if verdict.recorded == "refreshed" and (worst := worst_accepted(verdict)) is not None
+                if verdict.baseline.recorded == "refreshed" and (worst := worst_accepted(verdict)) is not None
             },
             energy={
-                verdict.case: whole_energy(verdict.energy) for verdict in here if isinstance(verdict.energy, Energy)
+                verdict.case: whole_energy(verdict.cost.energy)
+                for verdict in here
+                if isinstance(verdict.cost.energy, Energy)
             },
         )
 
 
 def recorded_worse(verdicts: Iterable[Verdict]) -> list[Verdict]:
     """Those whose baseline was replaced by one that is worse."""
-    return [one for one in verdicts if one.recorded == "refreshed" and one.status in _LOST]
+    return [one for one in verdicts if one.baseline.recorded == "refreshed" and one.status in _LOST]
 
 
 def adopt_baselines(session: GateSession) -> dict[str, str]:

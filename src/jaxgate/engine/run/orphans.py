@@ -46,7 +46,7 @@ def find_renamed(session: GateSession, orphans: Mapping[Path, Baseline]) -> list
     now: dict[Program, set[str]] = {}
     for verdict in session.result.verdicts:
         found = session.result.new_programs.get(verdict.case)
-        if found is not None and verdict.hardware is not None and not verdict.recorded:
+        if found is not None and verdict.hardware is not None and not verdict.baseline.recorded:
             now.setdefault(_program(verdict.hardware.slug, found), set()).add(verdict.case)
     root, renamed = session.settings.baselines, []
     for program in before.keys() & now.keys():
@@ -68,7 +68,7 @@ def _add(verdict: Verdict, before: str) -> Verdict:
         replace(finding, detail=finding.detail + more) if finding.kind == "baseline" else finding
         for finding in verdict.findings
     )
-    return replace(verdict, findings=findings, renamed_from=before)
+    return replace(verdict, findings=findings, baseline=replace(verdict.baseline, renamed_from=before))
 
 
 def _program(slug: str, found: Fingerprints) -> Program:

@@ -122,7 +122,7 @@ class SessionResult:
 
     def ageing(self, today: date) -> Ageing | None:
         """The stored programs of this run's cases that should be recorded again."""
-        again = {verdict.case for verdict in self.verdicts if verdict.recorded}
+        again = {verdict.case for verdict in self.verdicts if verdict.baseline.recorded}
         return find_ageing({case: date for case, date in self.dates.items() if case not in again}, today=today)
 
 

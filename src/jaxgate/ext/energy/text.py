@@ -11,12 +11,12 @@ from jaxgate.report.units import show, show_amount_of, show_share
 
 def call_energy(verdict: Verdict) -> str:
     """What stands beside the rate of a case: ``3.4 k samples/J``, ``31.2 mJ`` where it has no unit; empty if unknown."""
-    found = verdict.energy
+    found = verdict.cost.energy
     if not isinstance(found, Energy):
         return ""
-    if verdict.amount is None:
+    if verdict.cost.amount is None:
         return show("call_uj", found.call_uj)
-    return f"{show_amount_of(found.per_joule(verdict.amount), verdict.amount.unit)}/J"
+    return f"{show_amount_of(found.per_joule(verdict.cost.amount), verdict.cost.amount.unit)}/J"
 
 
 def whole_energy(found: Energy) -> str:
@@ -41,7 +41,7 @@ def energy_row(found: EnergyRatio) -> str:
 
 def energy_details(verdict: Verdict) -> list[str]:
     """What ``-v`` adds; nothing where there is no counter."""
-    found, duel, lines = verdict.energy, verdict.duel_energy, []
+    found, duel, lines = verdict.cost.energy, verdict.cost.duel_energy, []
     if isinstance(found, Energy):
         lines.append(f"energy: {whole_energy(found)}")
     elif found is not None and found.counter:
@@ -55,12 +55,12 @@ def energy_details(verdict: Verdict) -> list[str]:
 
 def energy_json(verdict: Verdict) -> dict[str, Any] | None:
     """The energy of a case for ``results.json``: numbers, or ``unknown`` alone; ``None`` where nobody asked for it."""
-    found = verdict.energy
+    found = verdict.cost.energy
     if found is None:
         return None
     if isinstance(found, NoEnergy):
         return {"unknown": found.why}
-    amount = verdict.amount
+    amount = verdict.cost.amount
     return {
         "call_uj": found.call_uj,
         "per_joule": None if amount is None else found.per_joule(amount),
@@ -69,7 +69,7 @@ def energy_json(verdict: Verdict) -> dict[str, Any] | None:
         "calls": found.calls,
         "run_ns": found.run_ns,
         "counter": found.counter,
-        "duel": _duel_json(verdict.duel_energy),
+        "duel": _duel_json(verdict.cost.duel_energy),
     }
 
 

@@ -186,7 +186,7 @@ class DriftBudget:
             return [unreadable(str(error) or type(error).__name__)]
         counted = since_accepted(past, verdict.case, self._starts, self._today)
         today = point_of(verdict, folder, moment=self._moment(), commit=self._commit())
-        timed = verdict.run_ns is not None and not (verdict.hardware and verdict.hardware.is_virtual)
+        timed = verdict.cost.run_ns is not None and not (verdict.hardware and verdict.hardware.is_virtual)
         return judge_drift((*counted, today), self._budget, tolerances, timed=timed)
 
 

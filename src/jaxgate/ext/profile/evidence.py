@@ -137,7 +137,7 @@ class EvidenceCollector:
 
     def wants(self, verdict: Verdict) -> bool:
         """Whether a case is to leave a bundle."""
-        if self._settings is None or not self._writes or not self._bundles or verdict.recorded:
+        if self._settings is None or not self._writes or not self._bundles or verdict.baseline.recorded:
             return False
         return verdict.fails or self._settings.when == "always"
 
@@ -194,7 +194,7 @@ class EvidenceCollector:
                 capture = replace(capture, notes=(why_not or "not profiled: it could not be measured",))
             else:
                 capture, texts = self._profile(capture, verdict, observed, record, opponent)
-            verdict = replace(verdict, capture=replace(capture, seconds=time.perf_counter() - begin))
+            verdict = _with(verdict, replace(capture, seconds=time.perf_counter() - begin))
             texts["verdict.json"] = verdict_json(verdict)
             logdir = os.path.relpath(self.artifacts.root, self._root)
             texts["report.md"] = report(verdict, now, record, explain(verdict), sorted(texts), logdir=logdir)
@@ -203,7 +203,7 @@ class EvidenceCollector:
         except Exception as error:  # noqa: BLE001 - a full disk, another release: the verdict stands
             what = "the bundle is incomplete" if capture.folder else "no bundle was written"
             notes = (*capture.notes, f"{what}: {describe(error)}")
-            return replace(verdict, capture=replace(capture, notes=notes, incomplete=True))
+            return _with(verdict, replace(capture, notes=notes, incomplete=True))
         self.taken.append(verdict.case)
         return verdict
 
@@ -280,6 +280,10 @@ class EvidenceCollector:
         if found is None:
             notes.append("there is nothing to compare it with: no other program of the baseline, no reference")
         return [] if found is None else [found]
+
+
+def _with(verdict: Verdict, capture: Capture) -> Verdict:
+    return replace(verdict, evidence=replace(verdict.evidence, capture=capture))
 
 
 def _kind(verdict: Verdict) -> str:

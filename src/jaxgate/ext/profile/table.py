@@ -100,13 +100,13 @@ def blame(verdict: Verdict, by_facts: str) -> list[tuple[str, str]]:
         verdict: The verdict.
         by_facts: What the facts accuse; empty for nothing.
     """
-    table = None if verdict.capture is None else verdict.capture.table
+    table = None if verdict.evidence.capture is None else verdict.evidence.capture.table
     rows = [] if table is None else culprit_rows(table)
     leads = bool(rows) and table is not None and _leads(verdict, table)
     shown = [("culprit" if leads else "profile", rows[0]), *(("", row) for row in rows[1:])] if rows else []
     accused = [("program" if leads else "culprit", by_facts)] if by_facts else []
     lines = [*shown, *accused] if leads else [*accused, *shown]
-    return lines if verdict.capture is None else [*lines, ("bundle", _bundle(verdict.capture))]
+    return lines if verdict.evidence.capture is None else [*lines, ("bundle", _bundle(verdict.evidence.capture))]
 
 
 def _leads(verdict: Verdict, table: OpTable) -> bool:

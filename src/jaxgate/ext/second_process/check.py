@@ -60,7 +60,7 @@ def wrong_with(session: GateSession) -> list[str]:
         found = [text for case, pair in pairs.items() if (text := _difference(session, asked[case], pair, Path(name)))]
     # What their values decide could never be held against a baseline.
     others = [case for case, (ours, theirs) in pairs.items() if ours.fingerprints.inputs != theirs.fingerprints.inputs]
-    drawn = [case for case in others if asked[case].recorded]
+    drawn = [case for case in others if asked[case].baseline.recorded]
     if drawn:
         have = plural(len(drawn), "case has", "cases have")
         problems.append(
@@ -81,7 +81,7 @@ def _asked(session: GateSession) -> Mapping[str, Verdict]:
         if verdict.case in session.result.tests
         and verdict.hardware
         and verdict.hardware.platform != "tpu"
-        and (verdict.recorded or verdict.case in changed)
+        and (verdict.baseline.recorded or verdict.case in changed)
     }
     return dict(list(found.items())[:MAX_ASKED])
 
@@ -101,7 +101,7 @@ def _difference(session: GateSession, verdict: Verdict, pair: tuple[Baseline, Ba
     """A case whose program is another there, with a line of it; empty if it is none."""
     ours, theirs = pair
     here, there = ours.fingerprints, theirs.fingerprints
-    if not verdict.recorded:  # what is stored is not today's
+    if not verdict.baseline.recorded:  # what is stored is not today's
         return "" if session.result.changed_programs[verdict.case] == there.program else verdict.case
     if here.program != there.program:
         shown = _first_difference(session.programs, ours, ProgramStore(folder), theirs)

@@ -30,7 +30,7 @@ from jaxgate.model.duel import BrokenDuelError, ReferenceDuel
 from jaxgate.model.measurement import Measurement
 from jaxgate.model.numbers import Facts
 from jaxgate.model.policy import FactPolicy
-from jaxgate.model.verdict import Finding, Origin, TimeVerdict, Verdict
+from jaxgate.model.verdict import BaselineNote, Finding, Origin, TimeVerdict, Verdict
 from jaxgate.model.words import detectable, plural
 from jaxgate.model.workload import Tolerance
 
@@ -61,7 +61,9 @@ def judge_environment(
     if not launches.here or not launches.there:
         name = "comparing the environments"
         finding = Finding(kind="case", name=name, status=Status.INVALID, detail=launches.why_not)
-        return conclude(replace(measured(case, now, NOT_TIMED), baseline=other), [finding], strict=False)
+        return conclude(
+            replace(measured(case, now, NOT_TIMED), baseline=BaselineNote(described=other)), [finding], strict=False
+        )
     before = launches.there[0]
     difference = Difference(now, before)
     findings = [
@@ -93,7 +95,7 @@ def judge_environment(
     others = [line for line in found.differences if line not in difference.environment]
     origin = Origin(place=where, differences=(*difference.environment, *others, *arguments))
     causes = rank_causes(now, before, red_quantities(findings))
-    verdict = replace(measured(case, now, time), baseline=other, origin=origin, causes=causes)
+    verdict = replace(measured(case, now, time), baseline=BaselineNote(described=other), origin=origin, causes=causes)
     return conclude(verdict, findings, strict=False)
 
 

@@ -60,7 +60,7 @@ def scaling(verdicts: Iterable[Verdict]) -> tuple[Scaling, ...]:
     """
     rates: defaultdict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
     for verdict in verdicts:
-        amount, at, run_ns = verdict.amount, verdict.hardware, verdict.run_ns
+        amount, at, run_ns = verdict.cost.amount, verdict.hardware, verdict.cost.run_ns
         if amount is None or not amount.series or at is None or at.platform == "cpu" or not run_ns or run_ns <= 0:
             continue
         rates[amount.series, amount.unit, at.device_kind][at.devices] = amount.count * 1e9 / run_ns
