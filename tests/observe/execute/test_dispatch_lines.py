@@ -114,14 +114,15 @@ def test_the_innermost_line_counts(within, line):
 
 def test_a_launch_on_a_gpu_is_counted_once():
     """As an H100 shows it (jax 0.11.2, 2026-11-27): the part of one device lies in the whole. A callback's launch counts, too."""
+    plugin = "PjRtCApiLoadedExecutable::Execute"
     part = "CommonPjRtLoadedExecutable::ExecuteHelperOnSingleDevice"
     outer, whole = ("the span", "PjitFunction(square)"), "CommonPjRtLoadedExecutable::Execute (jit_square)"
     names = [
         ("the span", ()),
-        ("PjRtCApiLoadedExecutable::Execute", outer),
-        (whole, outer),
-        (part, (*outer, whole)),
-        (part, (*outer, whole, part, "PjitFunction(called_back)")),
+        (plugin, outer),
+        (whole, (*outer, plugin)),
+        (part, (*outer, plugin, whole)),
+        (part, (*outer, plugin, whole, part, "PjitFunction(called_back)")),
     ]
     events = [dispatches._Event(name, at, 99 - at, 0, within) for at, (name, within) in enumerate(names)]
     assert dispatches._count(events, "the span").programs == {"square": 1, "called_back": 1}

@@ -105,9 +105,8 @@ CAPTURES = 2
 _CALL, _PROBE = "jaxgate: the call", "jaxgate: the probe"
 _CALLED = re.compile(r"PjitFunction\((?:jit\()?(.*?)\)*$")
 _ONE_DEVICE = re.compile(r"\w+Executable::ExecuteHelperOnSingleDevice$")
-_WHOLE = re.compile(r"\w+Executable::Execute \((?:jit_)?(.*)\)$")
-"""The launch as a whole, of several devices, and on a GPU of one, too. Its parts lie in it: several come with the device's
-number in front, and a single one looks like a launch on one device."""
+_WHOLE = re.compile(r"PjRtCApiLoadedExecutable::Execute$|\w+Executable::Execute \((?:jit_)?(.*)\)$")
+"""The launch as a whole, by JAX's own library where the runtime is a plug-in, and by the runtime. Its parts lie in it."""
 _PUTS = frozenset({"DevicePut", "DevicePutWithSharding"})
 _READ = "np.asarray(jax.Array)"
 """``float(x)``, ``bool(x)``, ``print(x)``, ``jax.device_get(x)``: the program stops until the value is there."""
@@ -266,7 +265,7 @@ def _count(events: Iterable[_Event], annotation: str) -> _Counts | None:
             continue
         if _is_launch(event.name) and not _is_part(event):
             whole = _WHOLE.match(event.name)
-            name = _called(event.within) or (whole[1] if whole else "unnamed")
+            name = _called(event.within) or (whole and whole[1]) or "unnamed"
             counts.programs[name] += 1
             counts.program_lines[name][marked_line(event.within)] += 1
         elif event.thread == span.thread and not any(map(_is_launch, event.within)):  # there a callback does it
@@ -288,9 +287,9 @@ def _is_launch(name: str) -> bool:
 
 
 def _is_part(event: _Event) -> bool:
-    """Whether the launch that this event lies in is counted already; what a callback launches within one is not."""
-    around = next(filter(_is_launch, reversed(event.within)), "")
-    return bool(_ONE_DEVICE.match(event.name) and _WHOLE.match(around))
+    """Whether it lies in a launch, which is counted; a callback that calls something in between launches anew."""
+    around = (outer for outer in reversed(event.within) if _is_launch(outer) or _CALLED.match(outer))
+    return _is_launch(next(around, ""))
 
 
 def _called(within: Sequence[str]) -> str:
