@@ -112,6 +112,7 @@ def test_the_innermost_line_counts(within, line):
     assert marked_line(within) == line
 
 
+@pytest.mark.jax_text
 def test_a_launch_on_a_gpu_is_counted_once():
     """As an H100 shows it (jax 0.11.2, 2026-11-27): the part of one device lies in the whole. A callback's launch counts, too."""
     plugin = "PjRtCApiLoadedExecutable::Execute"

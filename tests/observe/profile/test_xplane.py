@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
 from jaxgate.ext.profile.model import Communication, Operation
 from jaxgate.ext.profile.operations import communication
 from jaxgate.ext.profile.xplane import spans_of
@@ -48,6 +50,7 @@ GPUS = [
 HOST = plane("/host:CPU", python=[(None, 0, 100)], tf_XLAEigen=[("wrapped_add.2", 10, 20)])
 
 
+@pytest.mark.jax_text
 def test_kernels_of_a_graph_have_their_own_names():
     """CUDA graphs give each of their kernels the graph's name; the kernel's is that of its operation, with ``_`` for dots."""
     graph = plane("/device:GPU:0", Stream_14_Compute=[("command_buffer_1", 0, 60)])
