@@ -20,7 +20,7 @@ from jaxgate.keep.duel_handoff import Job, write_job
 from jaxgate.model.program import Match
 from jaxgate.observe.duel.duel import agree
 from jaxgate.observe.duel.sides import to_files
-from jaxgate.observe.execute.correctness import Tolerance
+from jaxgate.observe.execute.correctness import Closeness
 from jaxgate.observe.machine.environment import read_environment
 from jaxgate.observe.machine.jax_settings import know_defaults
 from jaxgate.observe.machine.recreated_environment import variables_of
@@ -88,8 +88,8 @@ def test_results_are_compared(start):
     asked = [sys.executable, "-m", "jaxgate.processes.defaults_query"]
     options = json.loads(run_child(asked, variables=os.environ | flags).stdout)["compile_options"]
     now, baseline = map(ready, start(now=flags | {"compile_options": options}, baseline={}))
-    assert agree(now, baseline, Tolerance(1e-5, 1e-5)) is False
-    assert agree(now, now, Tolerance(1e-5, 1e-5)) is True
+    assert agree(now, baseline, Closeness(1e-5, 1e-5)) is False
+    assert agree(now, now, Closeness(1e-5, 1e-5)) is True
     (given,) = baseline.results()
     assert given[0, 0] == 2
     np.testing.assert_allclose(given[1:], np.tanh(np.ones((7, 8))), rtol=1e-5)

@@ -91,7 +91,7 @@ def compare(
         return FunctionComparison(facts=facts, decision=None, why_no_duel=NOT_CALLED, agrees=None, causes=causes)
     try:
         left, right = (prepare(side.export(), side.leaves()) for side in sides)
-        agrees = agree(left, right, now.tolerance)
+        agrees = agree(left, right, now.closeness)
         duel = run_duel(
             left,
             right,

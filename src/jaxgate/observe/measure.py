@@ -16,7 +16,7 @@ from jaxgate.observe.arguments.feeder import has_shapes, read_value
 from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.arguments.static import given_leaves
 from jaxgate.observe.errors import NotOnTargetError, guarded
-from jaxgate.observe.execute.correctness import Tolerance, check_agreement, check_batch
+from jaxgate.observe.execute.correctness import Closeness, check_agreement, check_batch
 from jaxgate.observe.execute.dispatches import dispatch_time
 from jaxgate.observe.execute.loop_turns import Turns, count_turns
 from jaxgate.observe.execute.python_calls import Called, count_python
@@ -125,7 +125,7 @@ def _measure_jitted(computation: Computation, build: Callable[[], Computation], 
     return Observation(
         measurement=_measurement(computation, build, compiled, run, tools),
         call=compiled.call,
-        tolerance=run.tolerance,
+        closeness=run.closeness,
         claims=tuple(computation.claims),
         contract=computation.contract,
         lowered=compiled.lowered,
@@ -143,7 +143,7 @@ class _Run:
     """What calls of the subject showed, and the reference, which agrees with them."""
 
     subject: JittedSubject
-    tolerance: Tolerance
+    closeness: Closeness
     stepped: Stepped
     donation: tuple[DonatedLeaf, ...]
     reference: Reference | None
@@ -170,7 +170,7 @@ def _run(computation: Computation, compiled: CompiledSubject, tools: Tools) -> _
     if computation.batch is not None:
         tools.progress("checking the batch")
         check_batch(lowered.function, call, computation.batch, donates=subject.consumes, together=tools.together)
-    tolerance = Tolerance.on(
+    closeness = Closeness.on(
         devices_of(compiled.program.executable)[0],
         compiled.program.work.matmuls,
         rtol=computation.rtol,
@@ -181,7 +181,7 @@ def _run(computation: Computation, compiled: CompiledSubject, tools: Tools) -> _
         reference = observe_reference(
             computation.reference, call, inputs=compiled.inputs, surroundings=compiled.surroundings, tools=tools
         )
-        check_agreement(stepped.first_output, reference.output, tolerance)
+        check_agreement(stepped.first_output, reference.output, closeness)
     feeds = find_feeds(lowered, call, stepped.next_args)
     apart = stepped.next_args is not None and feeds is None
     sampled = sample(subject, stepped, tools, apart=apart, contract=computation.contract)
@@ -192,7 +192,7 @@ def _run(computation: Computation, compiled: CompiledSubject, tools: Tools) -> _
     timed = tools.sampling and compiled.processes == 1 and not compiled.hardware.is_virtual
     return _Run(
         subject=subject,
-        tolerance=tolerance,
+        closeness=closeness,
         stepped=stepped,
         donation=donation,
         reference=reference,

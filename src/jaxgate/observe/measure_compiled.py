@@ -13,7 +13,7 @@ from jaxgate.model.words import plural
 from jaxgate.observe.arguments.carry import carry_donated
 from jaxgate.observe.arguments.signature import read_results
 from jaxgate.observe.compat import output_shardings
-from jaxgate.observe.execute.correctness import Tolerance
+from jaxgate.observe.execute.correctness import Closeness
 from jaxgate.observe.execute.references import compile_alternative, observe_alternatives
 from jaxgate.observe.largest_batch import Fitting
 from jaxgate.observe.observation import CompiledSubject, Observation, compile_subject
@@ -87,7 +87,7 @@ def measure_compiled(computation: Computation, build: Callable[[], Computation],
     return Observation(
         measurement=measurement,
         call=compiled.call,
-        tolerance=Tolerance(computation.rtol, computation.atol),
+        closeness=Closeness(computation.rtol, computation.atol),
         claims=counted,
         contract=computation.contract,
         lowered=compiled.lowered,

@@ -23,7 +23,7 @@ from jaxgate.observe.arguments.lockstep import own_devices, processes_of
 from jaxgate.observe.arguments.signature import leaves_with_paths, short
 from jaxgate.observe.eager_programs import EagerPrograms, find_programs
 from jaxgate.observe.errors import guarded
-from jaxgate.observe.execute.correctness import Tolerance, check_agreement, check_batch, refuse_nan
+from jaxgate.observe.execute.correctness import Closeness, check_agreement, check_batch, refuse_nan
 from jaxgate.observe.execute.dispatches import Launched, count_launches
 from jaxgate.observe.execute.python_calls import Called, count_python
 from jaxgate.observe.execute.samples import Sampled, call_time, refuse_retraces, sample
@@ -60,12 +60,12 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
         tools.progress("checking the batch")
         check_batch(subject.on_copies, call, computation.batch, donates=False, together=tools.together)
     products = ("float32[] x float32[]",)  # it may multiply: its programs are not known yet
-    tolerance = Tolerance.on(subject.devices[0], products, rtol=computation.rtol, atol=computation.atol)
+    closeness = Closeness.on(subject.devices[0], products, rtol=computation.rtol, atol=computation.atol)
     reference = None
     if computation.reference is not None:
         tools.progress("running the reference")
         reference, output = _observe_reference(computation.reference, call, tools)
-        check_agreement(stepped.first_output, output, tolerance)
+        check_agreement(stepped.first_output, output, closeness)
     tools.progress("profiling")
     launched = _count(subject, tools)
     apart = stepped.next_args is not None and not isinstance(stepped.next_args, Carry)
@@ -87,7 +87,7 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
     return Observation(
         measurement=_measurement(computation, build, run, tools),
         call=call,
-        tolerance=tolerance,
+        closeness=closeness,
         claims=tuple(computation.claims),
         contract=computation.contract,
         function=computation.subject,

@@ -26,7 +26,7 @@ from jaxgate.observe.arguments.lockstep import processes_of
 from jaxgate.observe.arguments.static import given_leaves
 from jaxgate.observe.eager_programs import EagerProgram
 from jaxgate.observe.errors import guarded
-from jaxgate.observe.execute.correctness import Tolerance
+from jaxgate.observe.execute.correctness import Closeness
 from jaxgate.observe.execute.subjects import WHY_NOT
 from jaxgate.observe.hlo.buffers import largest_allocations, rows_of
 from jaxgate.observe.hlo.demand import read_demand
@@ -46,7 +46,7 @@ class Observation:
 
     measurement: Measurement
     call: Call
-    tolerance: Tolerance  # how far its results may lie from another's
+    closeness: Closeness  # how far its results may lie from another's
     claims: tuple[Claim, ...]  # what must hold of it
     contract: Contract  # what the time of a call means
     lowered: Lowered | None = None  # the subject; `None` where it is called as it is, on the host

@@ -16,7 +16,7 @@ from support.projects import model
 
 from jaxgate.observe.arguments.feeder import on_device
 from jaxgate.observe.duel.duel import Contender, agree, prepare, run_duel
-from jaxgate.observe.execute.correctness import Tolerance
+from jaxgate.observe.execute.correctness import Closeness
 from jaxgate.observe.program.export import export_program
 from jaxgate.observe.trace.lowering import lower
 
@@ -59,7 +59,7 @@ def test_a_duel_leaves_no_array_behind(step):
     sides = two_sides(step)
     gc.collect()
     before = len(jax.live_arrays())
-    assert agree(*sides, Tolerance(0, 0))
+    assert agree(*sides, Closeness(0, 0))
     run_duel(*sides, settled=lambda _: False, max_pairs=2, platform="cpu")
     assert len(jax.live_arrays()) == before
     assert not STATE.is_deleted()
@@ -174,7 +174,7 @@ import jax, jax.numpy as jnp
 jax.config.update("jax_num_cpu_devices", 8)
 from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 from jaxgate.observe.trace.lowering import lower
-from jaxgate.observe.execute.correctness import Tolerance
+from jaxgate.observe.execute.correctness import Closeness
 from jaxgate.observe.duel.duel import agree, prepare, run_duel
 from jaxgate.observe.program.export import export_program
 
@@ -206,7 +206,7 @@ for kind in (AxisType.Auto, AxisType.Explicit):
         duel = run_duel(now, baseline, settled=lambda _: False, max_pairs=2, platform="cpu")
         found[f"{kind.name} {name}"] = {
             "shared": [pointers(a) == pointers(b) for a, b in zip(leaves, given)],
-            "agrees": agree(now, baseline, Tolerance(1e-6, 0)), "pairs": len(duel.now_ns), "traces": duel.traces,
+            "agrees": agree(now, baseline, Closeness(1e-6, 0)), "pairs": len(duel.now_ns), "traces": duel.traces,
         }
     side = prepare(stored(theirs, donated=0), theirs)
     given = side.feeder.fresh()[0]

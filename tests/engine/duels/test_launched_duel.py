@@ -18,7 +18,7 @@ from jaxgate.model.computation import Computation
 from jaxgate.model.program import StoredProgram
 from jaxgate.observe.duel.duel import agree, prepare
 from jaxgate.observe.duel.sides import prepare_side
-from jaxgate.observe.execute.correctness import Tolerance
+from jaxgate.observe.execute.correctness import Closeness
 from jaxgate.observe.measure import observe
 
 W, X = jnp.eye(16), jnp.ones((4, 16))
@@ -82,7 +82,7 @@ def test_a_changed_program_is_fed_with_what_it_was_called_with():
     sides = [prepare_side(found.matches, side, "throughput") for side in ("now", "baseline")]
     assert np.allclose(sides[0].results()[1], np.sin(np.ones(64)).sum())
     assert np.allclose(sides[1].results()[1], np.tanh(np.ones(64)).sum())
-    assert not agree(*sides, Tolerance(1e-3, 1e-3))
+    assert not agree(*sides, Closeness(1e-3, 1e-3))
 
 
 def test_a_renamed_program_is_the_same():

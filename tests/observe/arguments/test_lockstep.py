@@ -14,7 +14,7 @@ from jaxgate.model.computation import Computation
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.arguments.feeder import Shards, inputs_fingerprint, on_host, pieces, side_by_side
 from jaxgate.observe.arguments.lockstep import processes_of
-from jaxgate.observe.execute.correctness import Tolerance, check_agreement, refuse_nan
+from jaxgate.observe.execute.correctness import Closeness, check_agreement, refuse_nan
 from jaxgate.observe.execute.samples import take_samples
 from jaxgate.observe.execute.steps import take_steps
 from jaxgate.observe.execute.subjects import JittedSubject
@@ -105,9 +105,9 @@ def spread(values=X, places=(TOP,)):
 def test_parts_are_compared_with_the_whole_and_with_the_same_parts():
     """Where the reference is whole, its part is looked at; an array of this process is one part, at no place."""
     assert [(place, values.tolist()) for place, values in pieces(on_host(jnp.asarray(X)))] == [((), X.tolist())]
-    check_agreement(spread(), X, Tolerance(0, 0))
-    check_agreement(X, spread(), Tolerance(0, 0))
-    check_agreement(spread(), spread(), Tolerance(0, 0))
+    check_agreement(spread(), X, Closeness(0, 0))
+    check_agreement(X, spread(), Closeness(0, 0))
+    check_agreement(spread(), spread(), Closeness(0, 0))
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["subject", "reference"])
@@ -117,8 +117,8 @@ def test_a_wrong_element_of_a_part_has_its_place_in_the_whole(turned):
     wrong[3, 1] += 1
     sides = (spread(X, (BOTTOM,)), wrong) if not turned else (wrong, spread(X, (BOTTOM,)))
     with pytest.raises(InvalidCaseError, match=r"result\[3, 1\]: subject gives"):
-        check_agreement(*sides, Tolerance(0, 0))
-    check_agreement(spread(X, (TOP,)), wrong, Tolerance(0, 0))  # another rank's to see
+        check_agreement(*sides, Closeness(0, 0))
+    check_agreement(spread(X, (TOP,)), wrong, Closeness(0, 0))  # another rank's to see
 
 
 def test_parts_at_other_places_cannot_be_compared():

@@ -17,7 +17,7 @@ import pytest
 from jaxgate.observe.arguments.feeder import Feeder, on_device
 from jaxgate.observe.arguments.signature import to_host
 from jaxgate.observe.duel.duel import Contender, agree, prepare, run_duel
-from jaxgate.observe.execute.correctness import Tolerance
+from jaxgate.observe.execute.correctness import Closeness
 from jaxgate.observe.program.export import NotReplayableError, export_program, split_call
 from jaxgate.observe.trace.clocks import CLOCKS
 from jaxgate.observe.trace.lowering import lower
@@ -195,7 +195,7 @@ AGREE = {
 @pytest.mark.parametrize(("now", "baseline", "expected"), AGREE.values(), ids=AGREE)
 def test_agree(now, baseline, expected):
     """Number by number within the tolerance; NaN agrees with NaN alone."""
-    assert agree(constant(*now), constant(*baseline), Tolerance(1e-5, 1e-8)) is expected
+    assert agree(constant(*now), constant(*baseline), Closeness(1e-5, 1e-8)) is expected
 
 
 def test_large_results_are_compared_piece_by_piece():
@@ -205,8 +205,8 @@ def test_large_results_are_compared_piece_by_piece():
     sides = [SimpleNamespace(results=lambda array=array: [array]) for array in (ours, theirs)]
     tracemalloc.start()
     try:
-        assert agree(*sides, Tolerance(0, 0.5)) is False
-        assert agree(*sides, Tolerance(0, 1)) is True
+        assert agree(*sides, Closeness(0, 0.5)) is False
+        assert agree(*sides, Closeness(0, 1)) is True
         assert tracemalloc.get_traced_memory()[1] < ours.nbytes
     finally:
         tracemalloc.stop()
@@ -215,8 +215,8 @@ def test_large_results_are_compared_piece_by_piece():
 def test_results_that_are_not_handed_over_are_not_compared():
     """One side's are enough, and then nobody asks for the other's."""
     few, many = constant(W), SimpleNamespace(results=lambda: None)
-    assert agree(few, many, Tolerance(0, 0)) is None
-    assert agree(many, SimpleNamespace(), Tolerance(0, 0)) is None
+    assert agree(few, many, Closeness(0, 0)) is None
+    assert agree(many, SimpleNamespace(), Closeness(0, 0)) is None
     assert few.results(most_bytes=W.nbytes - 1) is None
     assert len(few.results(most_bytes=W.nbytes)) == 1
 

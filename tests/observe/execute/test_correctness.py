@@ -11,7 +11,7 @@ import pytest
 
 from jaxgate.model.computation import Batch
 from jaxgate.model.measurement import InvalidCaseError
-from jaxgate.observe.execute.correctness import Tolerance, check_agreement, check_batch
+from jaxgate.observe.execute.correctness import Closeness, check_agreement, check_batch
 
 NAN, INF = float("nan"), float("inf")
 
@@ -19,7 +19,7 @@ NAN, INF = float("nan"), float("inf")
 def refusal(subject, reference, *, rtol=1e-4, atol=1e-5):
     """Why two results do not agree; ``None`` if they do."""
     try:
-        check_agreement(subject, reference, Tolerance(rtol, atol))
+        check_agreement(subject, reference, Closeness(rtol, atol))
     except InvalidCaseError as error:
         refused = error
     else:
@@ -209,17 +209,17 @@ def test_a_device_may_round_float32_products(platform, capability, rounding):
     device = SimpleNamespace(platform=platform, compute_capability=capability)
 
     def on(*products):
-        return Tolerance.on(device, products, rtol=1e-4, atol=1e-5)
+        return Closeness.on(device, products, rtol=1e-4, atol=1e-5)
 
-    assert on("float32[8,4] x float32[4,2]") == Tolerance(1e-4, 1e-5, rounding)
-    assert on("bfloat16[8,4] x bfloat16[4,2]") == on() == Tolerance(1e-4, 1e-5)
+    assert on("float32[8,4] x float32[4,2]") == Closeness(1e-4, 1e-5, rounding)
+    assert on("bfloat16[8,4] x bfloat16[4,2]") == on() == Closeness(1e-4, 1e-5)
     with jax.default_matmul_precision("highest"):
-        assert on("float32[8,4] x float32[4,2]") == Tolerance(1e-4, 1e-5)
+        assert on("float32[8,4] x float32[4,2]") == Closeness(1e-4, 1e-5)
 
 
 def test_a_rounding_is_of_the_largest_element():
     """Sums of products are off by a share of what they sum, which may be far more than the sum. Infinities say nothing."""
-    allowed = Tolerance(0.0, 0.0, 2**-9)
+    allowed = Closeness(0.0, 0.0, 2**-9)
     reference = {"x": array([0.0, 2.0, INF])}
     check_agreement({"x": array([2**-8, 2.0, INF])}, reference, allowed)
     with pytest.raises(InvalidCaseError, match=r"1 of 3 elements differ by more than 0\.00391"):

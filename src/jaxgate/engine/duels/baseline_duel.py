@@ -305,7 +305,7 @@ class BaselineDuels:
         sides: tuple[Side, Side],
     ) -> BaselineTiming:
         """Let both sides of a duel show what they give, and time them."""
-        same_results = agree(*sides, observed.tolerance)
+        same_results = agree(*sides, observed.closeness)
         duel = self._instruments.run_duel(
             *sides,
             settled=partial(is_settled, own_margin=again.own_margin),

@@ -20,7 +20,7 @@ from jaxgate.model.numbers import Contract
 from jaxgate.model.program import StoredProgram
 from jaxgate.observe.arguments.feeder import Feeder
 from jaxgate.observe.arguments.signature import to_host
-from jaxgate.observe.execute.correctness import Tolerance
+from jaxgate.observe.execute.correctness import Closeness
 from jaxgate.observe.program.export import compile_exported, load_program, spread
 from jaxgate.observe.trace.clocks import Clock, uncollected
 from jaxgate.observe.trace.compile_events import record
@@ -164,7 +164,7 @@ def _devices(leaves: Sequence[Any], count: int) -> np.ndarray[Any, Any]:
     return np.array(jax.devices()[:count])
 
 
-def agree(now: Side, baseline: Side, tolerance: Tolerance) -> bool | None:
+def agree(now: Side, baseline: Side, closeness: Closeness) -> bool | None:
     """Whether two programs give the same numbers, of the same types, for the same arguments.
 
     Integers and booleans must be equal: there is no tolerance between two token ids. ``None`` if they are more than a
@@ -176,14 +176,14 @@ def agree(now: Side, baseline: Side, tolerance: Tolerance) -> bool | None:
         return None
     if [(array.shape, array.dtype) for array in ours] != [(array.shape, array.dtype) for array in theirs]:
         return False
-    return all(_close(a, b, tolerance) for a, b in zip(ours, theirs, strict=True))
+    return all(_close(a, b, closeness) for a, b in zip(ours, theirs, strict=True))
 
 
-def _close(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any], tolerance: Tolerance) -> bool:
+def _close(ours: np.ndarray[Any, Any], theirs: np.ndarray[Any, Any], closeness: Closeness) -> bool:
     if ours.dtype.kind in "biu":
         return np.array_equal(ours, theirs)
     a, b = ours.reshape(-1), theirs.reshape(-1)
-    allowed = {"rtol": tolerance.relative, "atol": tolerance.absolute_beside(b)}
+    allowed = {"rtol": closeness.relative, "atol": closeness.absolute_beside(b)}
     pieces = [slice(begin, begin + COMPARED_AT_ONCE) for begin in range(0, a.size, COMPARED_AT_ONCE)]
     return all(
         np.allclose(a[piece].astype(np.complex128), b[piece].astype(np.complex128), **allowed, equal_nan=True)

@@ -26,7 +26,7 @@ _IN_FULL = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Tolerance:
+class Closeness:
     """How far two results may lie apart: ``absolute + relative × |reference| + rounding × largest |reference|`` of a leaf."""
 
     relative: float
@@ -34,7 +34,7 @@ class Tolerance:
     rounding: float = 0.0  # what the device itself may leave of float32 products
 
     @classmethod
-    def on(cls, device: jax.Device, products: Iterable[str], *, rtol: float, atol: float) -> Tolerance:
+    def on(cls, device: jax.Device, products: Iterable[str], *, rtol: float, atol: float) -> Closeness:
         """What was asked for, on a device that may multiply float32 in fewer bits.
 
         Args:
@@ -82,7 +82,7 @@ def refuse_nan(output: Any, what: str) -> None:
                 )
 
 
-def check_agreement(subject: Any, reference: Any, tolerance: Tolerance) -> None:
+def check_agreement(subject: Any, reference: Any, closeness: Closeness) -> None:
     """Compare two output trees on the host, leaf by leaf.
 
     Integers and booleans must be equal: there is no tolerance between two token ids.
@@ -104,8 +104,8 @@ def check_agreement(subject: Any, reference: Any, tolerance: Tolerance) -> None:
         for place, ours_here, theirs_here in side_by_side(left, right, stage=stage, what=path):
             a, b = _numbers(ours_here), _numbers(theirs_here)
             exact = a.dtype.kind in "biu"
-            allowed = tolerance.absolute_beside(b)
-            close = a == b if exact else np.isclose(a, b, rtol=tolerance.relative, atol=allowed)
+            allowed = closeness.absolute_beside(b)
+            close = a == b if exact else np.isclose(a, b, rtol=closeness.relative, atol=allowed)
             if close.all():
                 continue
             with np.errstate(invalid="ignore"):  # ∞ - ∞ of elements that agree
@@ -117,7 +117,7 @@ def check_agreement(subject: Any, reference: Any, tolerance: Tolerance) -> None:
                 stage,
                 f"{path}{where}: subject gives {_text(a[worst])}, reference {_text(b[worst])}; "
                 f"{int((~close).sum()):,} of {a.size:,} elements differ by more than "
-                f"{allowed:.3g} + {tolerance.relative:g} × |reference|",
+                f"{allowed:.3g} + {closeness.relative:g} × |reference|",
             )
 
 
