@@ -121,7 +121,8 @@ class Computation:
         max_batch: Makes ``largest_batch`` a fact of subject and reference.
         contract: What the time of a call means; ``latency`` for latency: each call is waited for, and single
             calls are kept for p50 and p99.
-        rtol: Relative tolerance between the outputs of subject and reference.
+        rtol: Relative tolerance between the outputs of subject and reference. Where a device multiplies float32 in fewer bits
+            (TensorFloat-32, TPUs), four such roundings of an output's largest element are allowed besides.
         atol: Absolute tolerance between them; a tenth of ``rtol`` by default, as suits numbers of about 0.1.
         grow: Sizes at which the subject is compiled as well, and what must hold between them (docs/growth.md).
         eager: Whether the subject is plain Python around jitted calls (the body of a training loop, a function under
