@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, fields, replace
 
 import pytest
-from support.factories import ENVIRONMENT, FACTS, FINGERPRINTS, OTHER_CPU, baseline, measurement
+from support.factories import ENVIRONMENT, FACTS, FINGERPRINTS, HARDWARE, OTHER_CPU, baseline, measurement
 
 from jaxgate.judge.difference import Difference
 from jaxgate.judge.facts import compare_facts
@@ -346,6 +346,29 @@ def test_a_gpu_compiler_may_choose_otherwise():
     certain = {"argument_bytes", "output_bytes", "aliased_bytes"}
     found = statuses(on=GPU)
     assert found == {name: Status.INVALID if name in certain else Status.IMPROVED for name in BETTER}
+
+
+TARGET = HardwareKey(platform="gpu", device_kind="h200:8", devices=8)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "program", "status"),
+    [
+        (GPU, FINGERPRINTS, Status.UNDECIDED),
+        (GPU, replace(FINGERPRINTS, program="p1"), Status.REGRESSED),
+        (TARGET, FINGERPRINTS, Status.REGRESSED),
+        (HARDWARE, FINGERPRINTS, Status.REGRESSED),
+    ],
+    ids=["same program", "changed program", "target", "cpu"],
+)
+def test_other_kernels_of_the_same_program_are_nobodys_fault(hardware, program, status):
+    """A GPU's compiler times kernels, and may take one with a workspace today. What goes in and out is none of its choices."""
+    worse = {"temp_bytes": 10**9, "kernels": 10**6, "argument_bytes": 10**9}
+    now = measurement(hardware=hardware, facts=worse, fingerprints=program)
+    found = {f.name: f for f in compare_facts(Difference(now, baseline(hardware=hardware, facts={"kernels": 1})))}
+    assert {found[name].status for name in ("temp_bytes", "kernels")} == {status}
+    assert found["argument_bytes"].status is Status.REGRESSED
+    assert ("timed kernels" in found["temp_bytes"].detail) is (status is Status.UNDECIDED)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,11 @@ _COMPILED = frozenset({"aliased_bytes", "argument_bytes", "output_bytes"})
 """Facts that program and compiler options decide, on every backend."""
 _COMPILED_ON_CPU = frozenset({"temp_bytes", "xla_flops", "xla_bytes"})
 """Facts that they decide where the compiler tries nothing out on the device, as it does to tune for a GPU."""
+_TRIED_OUT = frozenset(
+    {"temp_bytes", "peak_bytes", "code_bytes", "kernels", "copied_bytes", "xla_flops", "xla_bytes", "transcendentals"}
+)
+"""Facts that the compiler of a GPU decides by timing kernels: another run may choose others, with their workspace."""
+OTHER_KERNELS = "the same program: its compiler timed kernels and took others than when it was recorded; run it again, or record it again"
 EDITED = (
     "the same program, compiled with the same options by the same compiler, has another: was the baseline edited by hand? "
     "Restore its file with git, or record it again"
@@ -62,6 +67,7 @@ def compare_facts(
     """
     own = {tolerance.fact: tolerance for tolerance in tolerances}
     now, baseline, exact = difference.now, difference.baseline, _same_compilation(difference)
+    tuned = now.hardware.platform == "gpu" and not now.hardware.target and not difference.why_not_identical
     for policy in (*POLICIES, *ARRIVAL_POLICIES):
         today, before = (_value(side, policy.name) for side in (now, baseline))
         if today is None and before is None:
@@ -78,6 +84,8 @@ def compare_facts(
         if policy.name in exact and finding.status is Status.IMPROVED and policy.is_better(today, before):
             # What is worse is red as it is; a tolerance of the workload's own may be finer than what may move.
             finding = replace(finding, status=Status.INVALID, detail=EDITED)
+        if tuned and policy.name in _TRIED_OUT and finding.status is Status.REGRESSED:
+            finding = replace(finding, status=Status.UNDECIDED, detail=OTHER_KERNELS)
         then = getattr(recorded, policy.name, None)
         yield from [finding] if then in (None, before) else _beside(finding, its_own, today, before, then)
 
