@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import cProfile
+import sys
+import threading
 import time
 
 import jax
@@ -83,8 +85,37 @@ def test_what_can_be_traced_only_once_is_unknown():
     assert found.unknown["trace_calls"].startswith("tracing it once more failed: ValueError: only once (at tests/")
 
 
+@pytest.mark.parametrize("calls", [0, 500])
+def test_other_threads_are_not_listened_to(calls):
+    """A loader, a worker's connection: what they call while the function is traced is none of its calls."""
+    asked, done = threading.Lock(), threading.Lock()
+    asked.acquire()
+    done.acquire()
+
+    def beside():
+        while asked.acquire() and calls >= 0:
+            for number in range(calls):
+                helper(number)
+            done.release()
+
+    def waits(x):
+        asked.release()
+        done.acquire()
+        return step(x)
+
+    threading.Thread(target=beside, daemon=True).start()
+    found = counted(jax.jit(waits), X)
+    assert found.functions["helper"] == 1
+
+
 def test_where_another_profiler_is_at_work_it_is_unknown_or_counted():
-    """CProfile of the user's: since 3.12 two cannot be at work at once, and before the user's loses these calls."""
-    with cProfile.Profile():
+    """The profiler keeps its place; cProfile has none of its own since 3.12, and the calls are counted beside it."""
+    with cProfile.Profile() as profile:
         found = counted(jax.jit(step), X)
-    assert found.count or "profil" in found.why_not
+    assert found.count or found.why_not == "another profiler is at work"
+    assert any("lower" in str(entry.code) for entry in profile.getstats())
+    sys.setprofile(lambda *_: None)
+    try:
+        assert counted(jax.jit(step), X).why_not == "another profiler is at work"
+    finally:
+        sys.setprofile(None)

@@ -1,16 +1,16 @@
 """Functions that Python calls while JAX traces: a count where ``trace_ns`` is a clock.
 
 The function is traced twice more, and the second time counts: JAX's caches know then all that it calls, whatever was traced
-before.
+before. This thread alone is listened to: since Python 3.12 cProfile counts what other threads call, too.
 """
 
 from __future__ import annotations
 
-import cProfile
+import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 import jax
@@ -44,8 +44,9 @@ class TraceCalls:
 
 def count_trace_calls(lowered: Lowered) -> TraceCalls:
     """Trace the Python of a function again and count; what JAX has traced and compiled of it stays as it is."""
+    if sys.getprofile() is not None:
+        return TraceCalls(why_not="another profiler is at work")
     function: Any = getattr(lowered.function, "__wrapped__", lowered.function)
-    profile = cProfile.Profile()
     try:
         leaves, rebuild = split_call(lowered, lowered.call)
 
@@ -58,23 +59,38 @@ def count_trace_calls(lowered: Lowered) -> TraceCalls:
 
         with uncollected():
             jax.make_jaxpr(anew())(*leaves)
-            profile.runcall(jax.make_jaxpr(anew()), *leaves)
-    except Exception as error:  # noqa: BLE001 - another profiler is at work, or it can be traced only once
+            called, in_c = _listened(jax.make_jaxpr(anew()), leaves)
+    except Exception as error:  # noqa: BLE001 - it can be traced only once
         return TraceCalls(why_not=f"tracing it once more failed: {describe(error)}")
-    entries = profile.getstats()
     functions, lines = Counter[str](), dict[str, str]()
-    for entry in entries:
-        code = entry.code
-        if not isinstance(code, CodeType):  # written in C
-            continue
+    for code, count in called.items():
         mine = is_project_file(code.co_filename)
         if mine:
             lines[code.co_qualname] = f"{short_path(code.co_filename)}:{code.co_firstlineno}"
         if mine or package_of(code.co_filename) not in _NOBODY:
-            functions[code.co_qualname] += entry.callcount
+            functions[code.co_qualname] += count
     most = sorted(functions, key=lambda name: (name not in lines, -functions[name], name))[:MAX_FUNCTIONS]
     return TraceCalls(
-        count=sum(entry.callcount for entry in entries),
+        count=called.total() + in_c,
         functions={name: functions[name] for name in sorted(most)},
         lines={name: lines[name] for name in most if name in lines},
     )
+
+
+def _listened(function: Callable[..., Any], args: Sequence[Any]) -> tuple[Counter[CodeType], int]:
+    """How often a call of a function calls each function of Python, and all that are written in C."""
+    called, in_c = Counter[CodeType](), 0
+
+    def listen(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal in_c
+        if event == "call":
+            called[frame.f_code] += 1
+        elif event == "c_call":
+            in_c += 1
+
+    sys.setprofile(listen)
+    try:
+        function(*args)
+    finally:
+        sys.setprofile(None)
+    return called, in_c
