@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from math import prod
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from jaxgate.ext.growth.model import COMPILED, FACTS, Grown, Growth
 from jaxgate.model.computation import Alternative, Computation
 from jaxgate.model.measurement import Measurement
+from jaxgate.observe.arguments.lockstep import ALONE
 from jaxgate.observe.errors import NotOnTargetError, guarded
 from jaxgate.observe.machine.environment import fingerprint
 from jaxgate.observe.program.communication import read_communication
@@ -57,60 +59,82 @@ def observe_growth(
     """
     surroundings = fingerprint(base.hardware, sorted(base.environment.items()))
     baseline = None if tools.recording else tools.accepted(base.hardware)
+    beside = tools.target is None and tools.together is ALONE
     lines: dict[str, str] = {}
-    read: dict[str, tuple[Known, Parts]] = {}
-    found, unknown = {}, dict[str, str]()
-    for name, sizes in growth.sizes.items():
-        accepted = None if baseline is None else baseline.growth.get(name)
-        each, keys = [], list[str]()
-        for size in sizes:
-            stage = f"looking at {name} = {size:,}"
-            tools.progress(stage)
-            with guarded(f"making the arguments at {name} = {size:,}"):
-                made = growth.at(**{name: size})
-                subject, *call = _call(made, computation)
-                args, kwargs = jax.tree.map(_shape, tuple(call))
-            lowered = lower(
-                subject, args, kwargs, role=f"subject at {name} = {size:,}", clock=tools.clocks.thread, cold=False,
-                platform=tools.platform,
-            )  # fmt: skip
-            unreadable = lowered.options is None
-            key = "" if unreadable else fingerprint("growth", lowered.fingerprint, lowered.options, surroundings)
-            if unreadable or key not in read:
+    traced: dict[str, tuple[Known, Parts]] = {}
+    compiled: dict[str, Compiled] = {}
+    waiting: dict[str, tuple[Lowered, str]] = {}
+    refused: dict[str, str] = {}
+    keys: dict[str, list[str]] = {}
+    with ThreadPoolExecutor(max_workers=1) as compiler:  # it works without Python, while the next size is traced
+        for name, sizes in growth.sizes.items():
+            accepted = None if baseline is None else baseline.growth.get(name)
+            keys[name] = []
+            for size in sizes:
+                stage = f"{name} = {size:,}"
+                tools.progress(f"looking at {stage}")
+                lowered = _lower(computation, lambda: growth.at(**{name: size}), stage, tools)  # noqa: B023 - called here
+                unreadable = lowered.options is None
+                key = stage if unreadable else fingerprint("growth", lowered.fingerprint, lowered.options, surroundings)
+                keys[name].append(key)
+                if key in traced:
+                    continue
                 known = None if unreadable else _own(lowered, base) or _remembered(key, tools, accepted)
                 # Compiling may be something that all processes of a job must do at once.
-                if tools.together.anyone(f"{stage}: not remembered", known is None) or known is None:
-                    try:
-                        known = _compiled(lowered, key, tools)
-                    except NotOnTargetError as error:
-                        known = {}, {}
-                        unknown |= {f"{fact} over {name}": f"at {size:,} {error}" for fact in COMPILED}
-                read[key] = _read(lowered, known, lines)
-            each.append(read[key])
-            keys.append(key)
-        facts = {fact: tuple(known.get(fact) for known, _ in each) for fact in FACTS}
-        parts = [one for _, one in each]
+                if tools.together.anyone(f"looking at {stage}: not remembered", known is None) or known is None:
+                    waiting[key] = lowered, "" if unreadable else key
+                    if beside:
+                        compiler.submit(lowered.stage.compile)
+                else:
+                    compiled[key] = known
+                traced[key] = _read(lowered, lines)
+    for key, (lowered, remember) in waiting.items():
+        tools.progress(f"compiling the {lowered.role}")
+        try:
+            compiled[key] = _compiled(lowered, remember, tools)
+        except NotOnTargetError as error:
+            compiled[key], refused[key] = ({}, {}), str(error)
+    unknown = {
+        f"{fact} over {name}": f"at {size:,} {refused[key]}"
+        for name, sizes in growth.sizes.items()
+        for size, key in zip(sizes, keys[name], strict=True)
+        if key in refused
+        for fact in COMPILED
+    }
+    found = {}
+    for name, sizes in growth.sizes.items():
+        known_at = [{**traced[key][0], **compiled[key][0]} for key in keys[name]]
+        parts_at = [{**traced[key][1], "collectives": Counter(compiled[key][1])} for key in keys[name]]
+        facts = {fact: tuple(known.get(fact) for known in known_at) for fact in FACTS}
         found[name] = Grown(
             sizes=sizes,
-            programs=tuple(keys),
+            programs=tuple("" if key in waiting and not waiting[key][1] else key for key in keys[name]),
             facts={fact: counts for fact, counts in facts.items() if None not in counts},  # type: ignore[misc]  # it is in none
-            parts={kind: _largest([one[kind] for one in parts]) for kind in parts[0]},
+            parts={kind: _largest([one[kind] for one in parts_at]) for kind in parts_at[0]},
         )
     return found, lines, unknown
 
 
-def _read(lowered: Lowered, compiled: Compiled, lines: dict[str, str]) -> tuple[Known, Parts]:
-    """Facts and parts at one size; ``lines`` gets those of its parts."""
+def _lower(computation: Computation, make: Callable[[], Any], stage: str, tools: Tools) -> Lowered:
+    """The case at a size, for shapes in the place of arrays."""
+    with guarded(f"making the arguments at {stage}"):
+        subject, *call = _call(make(), computation)
+        args, kwargs = jax.tree.map(_shape, tuple(call))
+    clock, platform = tools.clocks.thread, tools.platform
+    return lower(subject, args, kwargs, role=f"subject at {stage}", clock=clock, cold=False, platform=platform)
+
+
+def _read(lowered: Lowered, lines: dict[str, str]) -> tuple[Known, Parts]:
+    """Facts and parts of a traced program; ``lines`` gets those of its parts."""
     structure = read_structure(lowered.stage.compiler_ir("stablehlo"), lines=True)
     work, traced = count_work(lowered.traced.jaxpr), count_trace_calls(lowered)
-    known: dict[str, int | None] = {
+    known = {
         "trace_calls": traced.count,
         "trace_equations": work.equations,
         "stablehlo_ops": sum(structure.operations.values()),
         "matmul_flops": work.matmul_flops,
         "constant_bytes": structure.constant_bytes,
         "random_bits": work.random_bits,
-        **compiled[0],
     }
     operations, made_bytes = Counter[str](), Counter[str]()
     for label, count in structure.operations.items():
@@ -127,7 +151,6 @@ def _read(lowered: Lowered, compiled: Compiled, lines: dict[str, str]) -> tuple[
         "bytes": made_bytes,
         "functions": Counter(traced.functions),
         "arguments": arguments,
-        "collectives": Counter(compiled[1]),
         "constants": Counter({_CAPTURED: structure.constant_bytes}),
     }
     return known, parts
