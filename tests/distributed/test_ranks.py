@@ -79,5 +79,5 @@ def test_a_red_case_over_several_processes_says_that_it_was_not_profiled(tmp_pat
     verdict = judge(CASE, (), now, record(), strict=True)
     assert verdict.fails
     taken = captures.take(verdict, SimpleNamespace(measurement=now), record(), explain=lambda _: "text", now=now)
-    assert taken.capture.notes == ("not profiled: several processes",)
+    assert taken.evidence.capture.notes == ("not profiled: several processes",)
     assert "not profiled: several processes" in (tmp_path / "perf-artifacts" / CASE / "report.md").read_text()

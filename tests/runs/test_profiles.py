@@ -66,7 +66,7 @@ def test_a_red_case_is_profiled_and_read(red):
     """For real: both steps add up, row by row; which row is beyond the noise is the machine's business."""
     del red.instruments["read_table"]
     assert red.run().code == 1
-    found = json.loads((bundle(red) / "verdict.json").read_text())["capture"]["table"]
+    found = json.loads((bundle(red) / "verdict.json").read_text())["evidence"]["capture"]["table"]
     assert found["other"] == "baseline"
     assert found["rows"] or found["folded"]
     for side in ("now", "other"):
@@ -111,8 +111,8 @@ def test_the_verdict_is_there_as_data(red):
     (case,) = red.results()["cases"]
     assert case["profiled"] == ["now", "baseline"]
     verdict = json.loads((bundle(red) / "verdict.json").read_text())
-    assert (verdict["schema"], verdict["case"], verdict["status"]) == (1, "model/step", "REGRESSED")
-    assert verdict["capture"]["table"]["other"] == "baseline"
+    assert (verdict["schema"], verdict["case"], verdict["status"]) == (2, "model/step", "REGRESSED")
+    assert verdict["evidence"]["capture"]["table"]["other"] == "baseline"
 
 
 def test_a_green_run_removes_the_last_bundles_and_keeps_the_history(red):
@@ -142,7 +142,10 @@ def test_always_profiles_what_is_green_against_its_reference(profiled):
     profiled.write("test_model.py", naive.replace("(256, 64)))", "(16, 64))])"))
     profiled.record()
     assert profiled.run("--perf-profile=always").code == 0
-    assert json.loads((bundle(profiled) / "verdict.json").read_text())["capture"]["sides"] == ["now", "reference"]
+    assert json.loads((bundle(profiled) / "verdict.json").read_text())["evidence"]["capture"]["sides"] == [
+        "now",
+        "reference",
+    ]
     assert events(bundle(profiled) / "reference")
 
 
@@ -384,7 +387,7 @@ def test_other_compiler_options_make_another_program(red):
     red.edit("test_model.py", *reversed(SORTED))
     red.edit("test_model.py", "gate(step,", "gate(jax.jit(step, compiler_options={'xla_cpu_enable_fast_math': True}),")
     red.run("--perf-profile=always")
-    assert json.loads((bundle(red) / "verdict.json").read_text())["capture"]["sides"] == ["now", "baseline"]
+    assert json.loads((bundle(red) / "verdict.json").read_text())["evidence"]["capture"]["sides"] == ["now", "baseline"]
 
 
 @pytest.mark.parametrize(("limit", "steps", "says"), [("slow", 3, ""), ("slowest", 0, " s, -1 s may be")])
