@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guests.plants import plant, test_planted, test_unchanged_in_a_recipe  # noqa: F401
+from guests.plants import plant, test_planted, test_unchanged_in_a_recipe
 
 NET = """
 import itertools

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guests.plants import plant, test_planted, test_unchanged  # noqa: F401
+from guests.plants import plant, test_planted, test_unchanged
 
 NET = """
 import jax

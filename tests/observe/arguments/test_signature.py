@@ -26,6 +26,13 @@ from jaxgate.observe.trace.lowering import lower
 X = jnp.ones((2, 3))
 
 
+def test_what_is_read_of_pinned_host_memory_is_a_copy():
+    """NumPy's view of an array forbids its donation (an H100, jax 0.11.2): none is made of the array itself."""
+    pinned = jax.device_put(X, X.sharding.with_memory_kind("pinned_host"))
+    assert not np.shares_memory(to_host(pinned), np.asarray(pinned))
+    np.testing.assert_array_equal(to_host(pinned), X)
+
+
 def step(state, batch, *, rate=0.1):
     """A function with names."""
     return {"w": state["w"] - rate * batch.sum()}, state["n"] + 1

@@ -212,6 +212,7 @@ def test_a_device_may_round_float32_products(platform, capability, rounding):
         return Closeness.on(device, products, rtol=1e-4, atol=1e-5)
 
     assert on("float32[8,4] x float32[4,2]") == Closeness(1e-4, 1e-5, rounding)
+    assert Closeness.on(device, None, rtol=1e-4, atol=1e-5) == Closeness(1e-4, 1e-5, rounding)
     assert on("bfloat16[8,4] x bfloat16[4,2]") == on() == Closeness(1e-4, 1e-5)
     with jax.default_matmul_precision("highest"):
         assert on("float32[8,4] x float32[4,2]") == Closeness(1e-4, 1e-5)

@@ -68,10 +68,8 @@ def _claimed(growing: Growth, growth: Mapping[str, Grown], unknown: Mapping[str,
         else:
             law = grown.law(claim.fact)
             held = law is not None and law.degree <= claim.degree
-            status, detail = (
-                (Status.SAME if held else Status.REGRESSED),
-                f"{law or 'no law'}: {_points(grown.facts[claim.fact])}",
-            )
+            status = Status.SAME if held else Status.REGRESSED
+            detail = f"{law or 'no law'}: {_points(grown.facts[claim.fact])}"
         yield Finding(kind="claim", name=str(claim), status=status, detail=detail)
 
 

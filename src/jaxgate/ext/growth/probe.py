@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -61,37 +62,37 @@ def observe_growth(
     baseline = None if tools.recording else tools.accepted(base.hardware)
     beside = tools.target is None and tools.together is ALONE
     lines: dict[str, str] = {}
-    traced: dict[str, tuple[Known, Parts]] = {}
+    traced: dict[str, list[tuple[Known, Parts]]] = {}
     compiled: dict[str, Compiled] = {}
-    waiting: dict[str, tuple[Lowered, str]] = {}
+    waiting: dict[str, Lowered] = {}
     refused: dict[str, str] = {}
     keys: dict[str, list[str]] = {}
     with ThreadPoolExecutor(max_workers=1) as compiler:  # it works without Python, while the next size is traced
         for name, sizes in growth.sizes.items():
             accepted = None if baseline is None else baseline.growth.get(name)
-            keys[name] = []
+            keys[name], traced[name] = [], []
             for size in sizes:
                 stage = f"{name} = {size:,}"
                 tools.progress(f"looking at {stage}")
-                lowered = _lower(computation, lambda: growth.at(**{name: size}), stage, tools)  # noqa: B023 - called here
+                lowered = _lower(computation, partial(growth.at, **{name: size}), stage, tools)
                 unreadable = lowered.options is None
                 key = stage if unreadable else fingerprint("growth", lowered.fingerprint, lowered.options, surroundings)
                 keys[name].append(key)
-                if key in traced:
-                    continue
-                known = None if unreadable else _own(lowered, base) or _remembered(key, tools, accepted)
-                # Compiling may be something that all processes of a job must do at once.
-                if tools.together.anyone(f"looking at {stage}: not remembered", known is None) or known is None:
-                    waiting[key] = lowered, "" if unreadable else key
-                    if beside:
-                        compiler.submit(lowered.stage.compile)
-                else:
-                    compiled[key] = known
-                traced[key] = _read(lowered, lines)
-    for key, (lowered, remember) in waiting.items():
+                if key not in compiled and key not in waiting:
+                    known = None if unreadable else _own(lowered, base) or _remembered(key, tools, accepted)
+                    # Compiling may be something that all processes of a job must do at once.
+                    if tools.together.anyone(f"looking at {stage}: not remembered", known is None) or known is None:
+                        waiting[key] = lowered
+                        if beside:
+                            compiler.submit(lowered.stage.compile)
+                    else:
+                        compiled[key] = known
+                traced[name].append(_read(lowered, lines))  # of each: other Python may write the same program
+    nameless = {key for key, lowered in waiting.items() if lowered.options is None}
+    for key, lowered in waiting.items():
         tools.progress(f"compiling the {lowered.role}")
         try:
-            compiled[key] = _compiled(lowered, remember, tools)
+            compiled[key] = _compiled(lowered, "" if key in nameless else key, tools)
         except NotOnTargetError as error:
             compiled[key], refused[key] = ({}, {}), str(error)
     unknown = {
@@ -103,12 +104,13 @@ def observe_growth(
     }
     found = {}
     for name, sizes in growth.sizes.items():
-        known_at = [{**traced[key][0], **compiled[key][0]} for key in keys[name]]
-        parts_at = [{**traced[key][1], "collectives": Counter(compiled[key][1])} for key in keys[name]]
+        each = list(zip(traced[name], (compiled[key] for key in keys[name]), strict=True))
+        known_at = [{**read[0], **made[0]} for read, made in each]
+        parts_at = [{**read[1], "collectives": Counter(made[1])} for read, made in each]
         facts = {fact: tuple(known.get(fact) for known in known_at) for fact in FACTS}
         found[name] = Grown(
             sizes=sizes,
-            programs=tuple("" if key in waiting and not waiting[key][1] else key for key in keys[name]),
+            programs=tuple("" if key in nameless else key for key in keys[name]),
             facts={fact: counts for fact, counts in facts.items() if None not in counts},  # type: ignore[misc]  # it is in none
             parts={kind: _largest([one[kind] for one in parts_at]) for kind in parts_at[0]},
         )

@@ -34,19 +34,19 @@ class Closeness:
     rounding: float = 0.0  # what the device itself may leave of float32 products
 
     @classmethod
-    def on(cls, device: jax.Device, products: Iterable[str], *, rtol: float, atol: float) -> Closeness:
+    def on(cls, device: jax.Device, products: Iterable[str] | None, *, rtol: float, atol: float) -> Closeness:
         """What was asked for, on a device that may multiply float32 in fewer bits.
 
         Args:
             device: Where the results come from.
-            products: Types and shapes that are multiplied: ``float32[8,4] x float32[4,2]``.
+            products: Types and shapes that are multiplied, ``float32[8,4] x float32[4,2]``; ``None`` if that is not known.
             rtol: Relative tolerance.
             atol: Absolute tolerance.
         """
         usual = jax.config.jax_default_matmul_precision in (None, "default", "fastest")
         capability = re.fullmatch(r"\d+\.\d+", str(getattr(device, "compute_capability", "")))
         rounding = 0.0
-        if usual and any("float32[" in one for one in products):
+        if usual and (products is None or any("float32[" in one for one in products)):
             if device.platform == "tpu":
                 rounding = _BFLOAT
             elif device.platform == "gpu" and capability and float(capability[0]) >= _IN_FULL:
