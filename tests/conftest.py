@@ -59,6 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     os.environ.setdefault("JAXGATE_OPINION", "0")  # processes more for each run; who tests them asks for them
     os.environ["JAXGATE_HISTORY"] = "none"  # likewise
     os.environ["XDG_CACHE_HOME"] = str(_cache_with_charts())
+    os.fsync = lambda _: None  # no test survives a power cut; a disk takes longer than most of them
     os.environ["JAXGATE_MACHINE_HELD"] = "tests"  # several files at a time; they judge no times of this machine
     from support.fakes import import_everything  # not earlier: ``pytest --help`` loads this file too
 

@@ -134,7 +134,9 @@ def make_layers(size: Layers) -> tuple[Any, Any]:
     return jax.device_put((mlp_params(draw, size.width, size.layers), draw((1, size.width))))
 
 
-@CASES.workload("latency-of-one-request-to-an-mlp-{calls}-vs-weights-in-the-program", sweep=BOTH, sizes=LAYERS)
+@CASES.workload(
+    "latency-of-one-request-to-an-mlp-{calls}-vs-weights-in-the-program", sweep=({"calls": "blocked"},), sizes=LAYERS
+)
 def perceptron(size: Layers, calls: str) -> Computation:
     """Weights as arguments, against weights that the program has captured."""
     params, x = make_layers(size)

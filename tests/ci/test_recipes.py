@@ -56,7 +56,7 @@ def test_every_heading_has_a_block_that_is_run(recipe):
         assert all(cases_of(block) for block in found if not block.startswith(CONFTEST))
 
 
-@pytest.mark.parametrize("recipe", one_of([recipe for recipe in RECIPES if recipe not in {START, NOTEBOOK}], 7))
+@pytest.mark.parametrize("recipe", one_of([recipe for recipe in RECIPES if recipe not in {START, NOTEBOOK}], 14))
 def test_a_recipe_is_recorded_and_found_again(project, monkeypatch, recipe):
     """It is recorded, and SAME by its program in the next run, as CI makes it."""
     names, alone = [], False

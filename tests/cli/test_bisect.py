@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from bisections.plants import build, git
 from bisections.plants import project as files_of
+from support.corpora import nightly
 from support.factories import steady
 from support.fakes import Lab
 
@@ -74,6 +75,7 @@ def small(number, **files):
     return files_of(number, layers=2 if number < 3 else 3, turns=2, **files)
 
 
+@nightly
 def test_the_first_bad_commit_is_named_with_its_verdict(repository, search, capsys, cache):
     """Hash, date and subject; the table of what was measured; which side it was compared with; the red text.
 

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.corpora import nightly
 from support.paths import REPOSITORY
 
 SIDES = (REPOSITORY / "tests" / "support" / "contrasts.py").read_text()
@@ -41,6 +42,7 @@ def test_without_a_framework_it_is_skipped_in_one_line(contrasts):
     found.shows("`itself` needs no_such_framework: pip install 'jaxgate[torch]'")
 
 
+@nightly
 def test_sides_that_do_the_same_are_shown_with_their_times(contrasts, project):
     """Two processes and a duel: a table, and the figures in pytest-benchmark's file."""
     found = contrasts("--benchmark-json=figures.json")

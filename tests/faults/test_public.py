@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.corpora import one_of
 
 from tests.faults.model import REPOSITORY
 from tests.faults.public import NOT_REBUILT, REGRESSIONS, SOURCES
@@ -11,7 +12,7 @@ LEAST = 15
 """Reports that the corpus must have, of several projects."""
 
 
-@pytest.mark.parametrize("one", REGRESSIONS, ids=lambda one: str(one.fault))
+@pytest.mark.parametrize("one", one_of([pytest.param(one, id=str(one.fault)) for one in REGRESSIONS], 3))
 def test_a_reported_regression_is_red_and_blamed_on_what_was_fixed(bench, one):
     """By a fact that it moves; the first clause names the cause."""
     outcome = bench.plant(one.fault)

@@ -14,7 +14,7 @@ from tests.faults.programs.rewrites import REWRITES
 CONTROLS = tuple(controls(quick=True))
 
 
-@pytest.mark.parametrize("control", one_of(CONTROLS, 3))
+@pytest.mark.parametrize("control", one_of(CONTROLS, 6))
 def test_an_unchanged_program_does_not_alarm(bench, control):
     """Renamed, reordered, reformatted and differently spelled programs are left alone."""
     outcome = bench.leave(control)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from support.corpora import nightly
+
 from guests.plants import plant, test_planted, test_unchanged_in_a_recipe
+
+pytestmark = nightly
 
 ODE = """
 import diffrax

@@ -114,7 +114,9 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize(("way", "arguments"), [*((way, ()) for way in WAYS), ("while it runs", ("-n1",))])
+@pytest.mark.parametrize(
+    ("way", "arguments"), [*((way, ()) for way in WAYS), pytest.param("while it runs", ("-n1",), marks=nightly)]
+)
 def test_a_named_gate_is_red_however_it_was_asked_for(project, way, arguments):
     """It is sampled and has its row; what it finds is in pytest's exit code, and not in the last lines alone."""
     for name, text in WAYS[way].items():

@@ -153,6 +153,7 @@ def test_a_requirement_gets_an_environment_of_its_own(tmp_path, monkeypatch):
     assert made[0].stat().st_mtime_ns == stamp
 
 
+@nightly
 def test_what_may_have_changed_is_installed_anew(tmp_path):
     """A wheel that was built again has the same address and another content: no old environment is used."""
     asked = parse_environment([f"tiny-of-mine @ {wheel(tmp_path, '1.5').as_uri()}"], tmp_path)
@@ -171,6 +172,7 @@ def test_a_requirement_that_something_else_hides_is_refused(tmp_path):
         prepare_environment(asked, tmp_path, os.environ)
 
 
+@nightly
 def test_a_failed_installation_leaves_nothing(tmp_path):
     """What cannot be installed is an error with pip's reason, and no half-made environment stays behind."""
     asked = EnvironmentSpec(requirements=(f"tiny-of-mine @ {(tmp_path / 'gone.whl').as_uri()}",))

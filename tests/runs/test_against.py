@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from support.corpora import nightly
 from support.git import commit, git
 from support.projects import model
 
@@ -172,6 +173,7 @@ def test_a_library_that_cannot_be_redirected_is_refused(library):
     result.shows("the other revision imported library_of_mine from", "which is today's code")
 
 
+@nightly
 def test_an_installed_copy_is_refused(versioned, monkeypatch):
     """A package that was installed, not in editable mode, is one revision for both sides: nothing would differ."""
     site = versioned.path / "elsewhere" / "site-packages"

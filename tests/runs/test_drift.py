@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.corpora import nightly
 from support.fakes import duel, folder_here
 from support.projects import TWO, model
 
@@ -121,6 +122,7 @@ def test_the_log_has_the_worst_figure_of_each_refresh(recorded):
     assert "allowed" not in entry
 
 
+@nightly
 def test_refreshes_that_were_each_within_tolerance_add_up(project, lab, monkeypatch):
     """Six losses of 2.5 % are six green refreshes; together they are beyond a budget of 10 %, by the stored history."""
     monkeypatch.delenv("JAXGATE_HISTORY")

@@ -72,7 +72,7 @@ def test_a_file_that_is_not_collected_is_told(two):
     )
 
 
-@pytest.mark.parametrize("arguments", [["-n1"], ["--benchmark-disable"]], ids=" ".join)
+@pytest.mark.parametrize("arguments", [pytest.param(["-n1"], marks=nightly), ["--benchmark-disable"]], ids=" ".join)
 def test_it_is_red_however_the_run_is_spread(two, arguments):
     """Workers send which tests there are; the clock has nothing to do with it."""
     assert two.run(*arguments).code == 0
@@ -102,7 +102,9 @@ ALL = {
 }
 
 
-@pytest.mark.parametrize(("how", "arguments"), [*((how, ()) for how in ALL), ("a conftest", ("-n1",))])
+@pytest.mark.parametrize(
+    ("how", "arguments"), [*((how, ()) for how in ALL), pytest.param("a conftest", ("-n1",), marks=nightly)]
+)
 def test_a_project_that_leaves_out_all_gates_is_red(two, how, arguments):
     """No gate opens a session; other tests that pass do not make that green."""
     two.write("test_plain.py", "def test_plain():\n    pass\n")
@@ -122,7 +124,7 @@ NARROWED = [
     ["--benchmark-skip"],
     ["-m", "not perf"],
     ["folder"],
-    ["-n1", "test_model.py::test_second"],
+    pytest.param(["-n1", "test_model.py::test_second"], marks=nightly),
     ["--collect-only"],
 ]
 

@@ -139,6 +139,7 @@ def test_a_baseline_of_the_other_kind_is_stale(loop):
     result.shows("it is of a function under jax.jit, today's subject is plain Python", "record it again")
 
 
+@nightly
 def test_launches_that_can_no_longer_be_counted_are_red(loop):
     """A fact that the baseline has and today's run cannot get fails, with the reason."""
     loop.record()
@@ -167,6 +168,7 @@ def test_a_changed_program_of_a_loop_is_duelled(loop, lab):
     assert loop.run().line("loop/body").startswith("SAME")
 
 
+@nightly
 def test_a_loop_whose_program_lost_its_file_is_invalid(loop):
     """As for a jitted function: the next command stands there."""
     loop.record()

@@ -38,6 +38,7 @@ def test_identical_environments_differ_in_nothing(here, monkeypatch):
     assert not (here.path / "baselines").exists()
 
 
+@nightly
 def test_other_flags_show_as_facts_of_the_environment(small):
     """Without XLA's optimisations the compiled facts differ: red, the environment first, and it says environment."""
     result = small.run("--perf-against", "jax_enable_x64=1")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+
+from support.corpora import EVERY
 
 HEAD = """
 import jax, jax.numpy as jnp, numpy as np
@@ -164,18 +167,19 @@ def gate(project, *arguments):
 
 
 def test_ten_mistakes_are_red_by_their_laws(project):
-    """Each with the part that carries the new term, and its line; what is unchanged is the same."""
+    """Each with the part that carries the new term, and its line; what is unchanged is the same. Four of them by day."""
     project.write("pyproject.toml", '[tool.pytest]\npythonpath = ["."]\nperf_cpu_devices = "8"\n')
     project.write("conftest.py", UNTIMED)
-    project.write("test_laws.py", HEAD + "".join(good for good, *_ in PLANTS.values()))
+    tried = dict(list(PLANTS.items())[:: 1 if os.environ.get(EVERY) else 3])
+    project.write("test_laws.py", HEAD + "".join(good for good, *_ in tried.values()))
     code, _, text = gate(project, "--perf-update")
     assert code == 0, text
     code, _, text = gate(project)
     assert code == 0, text
-    assert "10 SAME" in text, text
-    project.write("test_laws.py", HEAD + "".join(good.replace(old, new) for good, old, new, *_ in PLANTS.values()))
+    assert f"{len(tried)} SAME" in text, text
+    project.write("test_laws.py", HEAD + "".join(good.replace(old, new) for good, old, new, *_ in tried.values()))
     _, texts, text = gate(project)
-    wrong = [name for name, (*_, found, culprit) in PLANTS.items() if not says(texts.get(name, ""), found, culprit)]
+    wrong = [name for name, (*_, found, culprit) in tried.items() if not says(texts.get(name, ""), found, culprit)]
     assert not wrong, "\n".join(texts.get(name, f"{name} is not red") for name in wrong)
 
 

@@ -7,6 +7,7 @@ import subprocess
 
 import jax
 import pytest
+from support.corpora import nightly
 
 from ci.attacks.gated_sources import HANDLER, TURNS
 
@@ -37,6 +38,7 @@ def build(project, name, *, turns):
     subprocess.run(["cc", *options, "-o", library, "handler.c"], cwd=project.path, check=True)
 
 
+@nightly
 def test_a_library_that_was_built_anew_is_not_the_same(project):
     """Seen with identity by the program alone: 20 times slower, and SAME."""
     project.write("test_model.py", GATES)

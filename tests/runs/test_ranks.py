@@ -398,6 +398,7 @@ def test_alone(gate):
         done.shows(rank, "1 failed, 1 passed")
 
 
+@nightly
 def test_four_processes(job):
     """Four of them go through the same cases, and one of them that dies takes all with it."""
     job.write(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.corpora import nightly
 from support.fakes import CALL_NS, CRASHED, duel
 
 from jaxgate.model.claim import claim
@@ -39,6 +40,7 @@ def claimed(project, lab):
     return project.write("test_model.py", MODEL)
 
 
+@nightly
 def test_three_times_the_work_is_red_in_a_real_process(project):
     """Planted: the subject does three times its reference's work; suspect first, then red with both numbers. Nothing is faked."""
     project.instruments["processes"] = 1  # 5 s each; that there are two needs no clock

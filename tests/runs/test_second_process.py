@@ -115,6 +115,7 @@ def test_inputs_without_a_seed_are_told(asking, seed):
     assert (text in result.text) is (seed == "")
 
 
+@nightly
 def test_what_changed_with_its_source_is_asked_about(asking):
     """The change that brings the set brings the process."""
     asking.write(

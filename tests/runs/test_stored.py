@@ -8,6 +8,7 @@ from math import exp
 from unittest.mock import Mock
 
 import pytest
+from support.corpora import nightly
 from support.factories import session
 from support.fakes import BUSY, CALL_NS, QUIET, Lab, folder_here, hardware_slug
 from support.lines import line_here
@@ -397,6 +398,7 @@ def test_one_real_session(project, monkeypatch):
     assert "cores" in only.machine
 
 
+@nightly
 def test_a_real_repeat(project, monkeypatch):
     """A real process runs the one test again, and agrees that a call takes more than a nanosecond."""
     project.instruments.update(processes=1, look=lambda *_, **__: QUIET)

@@ -151,6 +151,7 @@ def test_a_killed_worker_loses_the_case_it_was_running(recorded, monkeypatch, op
         result.shows("worker gw0 died while it ran")
 
 
+@nightly
 def test_a_slow_down_is_confirmed_by_its_worker(written, monkeypatch):
     """By its fresh processes, after the last test, as in one process; under CI pytest's summary has its first line alone."""
     recorded = written.write("conftest.py", SLOWER).record()

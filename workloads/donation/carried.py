@@ -46,7 +46,7 @@ def looped(step: Step) -> Steps:
 
 @CASES.workload(
     "{optimiser}-steps-in-one-scan-donated-vs-copied",
-    sweep=({"optimiser": "momentum"}, {"optimiser": "adamw"}),
+    sweep=({"optimiser": "momentum"},),
     sizes=SIZES,
 )
 def many_steps(size: Size, optimiser: str) -> Computation:

@@ -12,15 +12,11 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxgate import Batch, Computation, Family, Tolerance, claim
-from workloads.donation import steps
 from workloads.parts import drawing
 
 CASES = Family("donation")
-
-MARGIN = 4  # pixels that cropping takes off each side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,28 +40,15 @@ def brightened(images: jax.Array) -> jax.Array:
     return 1.1 * images + 0.1
 
 
-def normalised(images: jax.Array) -> jax.Array:
-    """Images uint8 as float32: one byte becomes four."""
-    return (images.astype(jnp.float32) - 127.5) / 127.5
-
-
 def halved(images: jax.Array) -> jax.Array:
     """Images float32 as bfloat16: four bytes become two."""
     return images.astype(jnp.bfloat16)
 
 
-def cropped(images: jax.Array) -> jax.Array:
-    """Images without their margin: no result has as many elements."""
-    return images[:, MARGIN:-MARGIN, MARGIN:-MARGIN]
-
-
 CHANGES: dict[str, Callable[[jax.Array], jax.Array]] = {
     "in-the-same-shape": brightened,
-    "as-float32-for-uint8": normalised,
     "as-bfloat16-for-float32": halved,
-    "cropped": cropped,
 }
-LOST = tuple(name for name in CHANGES if name != "in-the-same-shape")
 
 
 def in_vain(size_bytes: int) -> tuple[Tolerance, ...]:
@@ -91,7 +74,7 @@ def usable(size: Size, returned: str) -> Computation:
 
 @CASES.workload(
     "batch-donated-and-returned-{returned}-vs-copied",
-    sweep=tuple({"returned": name} for name in LOST),
+    sweep=({"returned": "as-bfloat16-for-float32"},),
     sizes=SIZES,
     tolerances=in_vain(4 * SIZES["full"].values),
 )
@@ -111,39 +94,11 @@ def lost(size: Size, returned: str) -> Computation:
 
 def preprocessing(size: Size, returned: str) -> Computation:
     """A batch of images, donated to the function that prepares it, against one that is not donated."""
-    draw = drawing()
-    images = draw((size.images, size.side, size.side, 3))
-    if returned == "as-float32-for-uint8":
-        images = np.clip(128 + 40 * images, 0, 255).astype(np.uint8)
+    images = drawing()((size.images, size.side, size.side, 3))
     change = CHANGES[returned]
     return Computation(
         subject=jax.jit(change, donate_argnums=0),
         reference=jax.jit(change),
         args=(jax.device_put(images),),
         batch=Batch(argument=0, size=size.images),
-    )
-
-
-@CASES.workload(
-    "{optimiser}-step-donating-its-batch-too-vs-its-state-only",
-    sweep=({"optimiser": "sgd"},),
-    sizes=steps.SIZES,
-    tolerances=in_vain(steps.SIZES["full"].batch_bytes),
-)
-def greedy_step(size: steps.Size, optimiser: str) -> Computation:
-    """A training step that donates its batch too, against one that donates its state only."""
-    step = steps.train_step(optimiser)
-    return Computation(
-        subject=jax.jit(step, donate_argnums=(0, 1, 2)),
-        reference=jax.jit(step, donate_argnums=0),
-        args=steps.make_inputs(size, optimiser),
-        carry=0,
-        batch=Batch(argument=1, size=size.batch),
-        analytic_flops=size.step_flops,
-        claims=[
-            claim("lost_bytes >= 1", "no result is as large as the batch"),
-            claim("aliased_bytes == reference", "only the state is reused"),
-            claim("peak_bytes == reference", "donating the batch too saves nothing"),
-            claim("matmul_flops == analytic_flops", "one forward, one backward pass"),
-        ],
     )

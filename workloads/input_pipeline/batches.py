@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
+from jaxgate import Amount, Batch, Computation, Family, claim
 from workloads.parts import Tree, descend, drawing
 
 CASES = Family("input_pipeline")
@@ -266,34 +266,5 @@ def epoch(size: Size) -> Computation:
                 "a call for each step, and programs that cut the batches, are launched by Python",
             ),
             claim("host_transfers == 0", "the data is on the device"),
-        ],
-    )
-
-
-@CASES.workload("input-images-as-bytes-vs-as-floats", sizes=BYTES)
-def as_bytes(size: Size) -> Computation:
-    """Images sent as bytes and normalised by the step, against images that the host has normalised."""
-
-    def normalised_before(params: Tree, images: jax.Array, labels: jax.Array) -> tuple[Tree, jax.Array]:
-        # What the host would send, kept as an array of its own.
-        return update(params, jax.lax.optimization_barrier(normalised(images)), labels)
-
-    args = jax.device_put((make_params(size), *make_examples(size, size.batch)))
-    floats = jax.ShapeDtypeStruct(args[1].shape, jnp.float32)
-    return Computation(
-        subject=jax.jit(step, donate_argnums=0),
-        reference=jax.jit(normalised_before, donate_argnums=0),
-        alternatives={"images as float32": Alternative(function=jax.jit(update), args=(args[0], floats, args[2]))},
-        args=args,
-        carry=0,
-        batch=Batch(argument=1, size=size.batch, unit="images"),
-        # Nobody asks for the gradient of an image.
-        analytic_flops=3 * size.forward_flops - 2 * size.batch * size.hidden * size.pixels,
-        rtol=size.tolerance,
-        atol=size.tolerance,
-        claims=[
-            claim("matmul_flops == analytic_flops", "one forward pass, one backward pass"),
-            claim("argument_bytes <= 0.6 * alternatives", "an image is sent and held as a fourth of its numbers"),
-            claim("temp_bytes <= 1.25 * reference", "the numbers are made where they are needed"),
         ],
     )

@@ -122,9 +122,3 @@ def compared(size: Size, reference: Network) -> Computation:
 def last(size: Size) -> Computation:
     """Channels last, against channels first in every layer."""
     return compared(size, channels_first)
-
-
-@CASES.workload("input-layout-kept-vs-turned-around-for-each-convolution", sizes=SIZES)
-def kept(size: Size) -> Computation:
-    """One layout throughout, against another inside of each convolution."""
-    return compared(size, turned_for_each)

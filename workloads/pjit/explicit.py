@@ -21,7 +21,7 @@ from workloads.pjit.meshes import MESHES, TRAINED, devices_of, mesh_of, on_meshe
 
 CASES = Family("pjit")
 
-LAYOUTS = {name: mlp.LAYOUTS[name] for name in ("batch", "hybrid", "fsdp")}
+LAYOUTS = {name: mlp.LAYOUTS[name] for name in ("hybrid", "fsdp")}
 
 
 def explicit_mesh(name: str) -> Mesh:
@@ -58,7 +58,7 @@ def train_step(layout: mlp.Layout, mesh: Mesh) -> Callable[..., tuple[Tree, jax.
     return step
 
 
-SWEEP = (("batch", "8"), ("hybrid", "4x2"), ("fsdp", "8"))
+SWEEP = (("hybrid", "4x2"), ("fsdp", "8"))
 
 
 @on_meshes(

@@ -17,7 +17,6 @@ MESHES: dict[str, dict[str, int]] = {
     "8": {"data": 8},
     "4": {"data": 4},
     "2x2": {"data": 2, "model": 2},
-    "8x1": {"data": 8, "model": 1},
     "4x2": {"data": 4, "model": 2},
     "2x4": {"data": 2, "model": 4},
     "1x8": {"data": 1, "model": 8},

@@ -134,16 +134,12 @@ def matmul_flops(size: Size) -> int:
 
 SWEEP = (
     ("none", "8"),
-    ("batch", "8"),
     ("batch", "4"),
     ("model", "1x8"),
     ("hybrid", "2x2"),
-    ("hybrid", "4x2"),
     ("hybrid", "2x4"),
-    ("fsdp", "8"),
     ("fsdp", "4"),
     ("full", "4x2"),
-    ("full", "2x4"),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -12,10 +13,21 @@ from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, KnownBreak, claim
 from workloads.parts import Tree, block_params, drawing
-from workloads.pjit.layer import Size
 from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shapes, shardings
 
 CASES = Family("pjit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """Sequences, tokens of each, features, heads and hidden units."""
+
+    batch: int
+    time: int
+    width: int
+    heads: int
+    hidden: int
+
 
 SIZES = {
     "small": Size(batch=8, time=32, width=64, heads=8, hidden=256),
@@ -27,9 +39,6 @@ BY_HEADS = P("data", None, "model", None)  # [batch, time, heads, dim]
 WITHIN_HEADS = P("data", None, None, "model")
 INTO, BACK = P(None, "model"), P("model")
 
-EQUAL_ON_TPU = KnownBreak(
-    jax=">=0.10", platform="tpu", since="2026-11-23", why="its compiler sends no more for rows, then columns"
-)
 
 Forward = Callable[[Tree, jax.Array], jax.Array]
 
@@ -46,19 +55,6 @@ def attention(size: Size, mesh: Mesh | None, spec: P) -> Forward:
         scores = jnp.einsum("bqhd,bkhd->bhqk", query, key) * (size.width // size.heads) ** -0.5
         seen = jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores, axis=-1), value)
         return seen.reshape(x.shape) @ params["out"]
-
-    return forward
-
-
-def perceptron(size: Size, mesh: Mesh | None, spec: P) -> Forward:
-    """Into hidden units, laid out by ``spec``, and back: x [batch, time, width] to [batch, time, width]."""
-    del size  # any
-
-    def forward(params: Tree, x: jax.Array) -> jax.Array:
-        hidden = jnp.tanh(x @ params["up"])
-        if mesh is not None:
-            hidden = jax.lax.with_sharding_constraint(hidden, shardings(mesh, spec))
-        return hidden @ params["down"]
 
     return forward
 
@@ -94,32 +90,6 @@ def build_attention(size: Size, mesh: str) -> Computation:
             )
         },
         claims=claims(mesh),
-    )
-
-
-@on_meshes(CASES, "pjit-mlp-by-columns-then-rows-on-{mesh}-vs-gathered", ({"mesh": "1x8"},), SIZES)
-def build_perceptron(size: Size, mesh: str) -> Computation:
-    """By columns, then by rows; the alternative does it the other way round."""
-    devices, draw = mesh_of(mesh), drawing()
-    kernels = block_params(draw, size.width, size.hidden)
-    numbers = ({name: kernels[name] for name in ("up", "down")}, draw((size.batch, size.time, size.width)))
-    advised = shardings(devices, ({"up": INTO, "down": BACK}, TOKENS))
-    swapped = shardings(devices, ({"up": BACK, "down": INTO}, TOKENS))
-    tokens = size.batch * size.time
-    return Computation(
-        subject=compiled(perceptron(size, devices, P("data", None, "model")), devices),
-        reference=gathered(perceptron(size, None, P()), devices),
-        args=jax.device_put(numbers, advised),
-        carry=1,
-        batch=Batch(argument=1, size=size.batch),
-        amount=Amount(count=tokens, unit="tokens"),
-        analytic_flops=2 * 2 * tokens * size.width * size.hidden,
-        alternatives={
-            "rows-then-columns": Alternative(
-                function=compiled(perceptron(size, devices, P("data")), devices), args=shapes(numbers, swapped)
-            )
-        },
-        claims=claims(mesh, EQUAL_ON_TPU),
     )
 
 

@@ -2,7 +2,7 @@
 
 Where arrays live, and what travels at each call: nothing fails, JAX moves what it may move, in silence. A batch is put
 in parts on eight devices (against the whole of it by way of the first), parameters stay on the device (against NumPy
-arrays sent at every call), a batch lands on the default device at once, a state is committed beside its batch (else step
+arrays sent at every call), a state is committed beside its batch (else step
 2 is compiled again), and moments of an optimiser wait in `pinned_host` memory (a CPU has one memory: the claim about the
 device's bytes is an expected failure there). A case that ran on another platform than JAX uses here is INVALID.
 

@@ -87,37 +87,6 @@ def kept_params(size: Extent) -> Computation:
     )
 
 
-@CASES.workload("batch-on-the-default-device-vs-moved-from-another", sizes=SIZES, devices=2)
-def by_default_device(size: Extent) -> Computation:
-    """A step on the second device, whose batch lands there at once, against one by way of the default device."""
-    device = jax.devices()[1]
-    step = jax.jit(mlp)
-    params, x, _ = draw_inputs(size)
-
-    def at_once(params: Tree, x: Any) -> jax.Array:
-        with jax.default_device(device):
-            placed = jnp.asarray(x)
-        return step(params, placed)
-
-    def moved(params: Tree, x: Any) -> jax.Array:
-        return step(params, jax.device_put(jnp.asarray(x), device))
-
-    return Computation(
-        subject=at_once,
-        reference=moved,
-        args=(jax.device_put(params, device), x),
-        batch=Batch(argument=1, size=size.batch),
-        rtol=size.rtol,
-        atol=size.rtol,
-        eager=True,
-        claims=[
-            claim("host_transfers == 1", "the batch is sent to where it is needed"),
-            claim("host_transfers <= 0.75 * reference", "not to the first device, and from there on"),
-            claim("launches <= reference", "and no program is needed for that"),
-        ],
-    )
-
-
 @CASES.workload("state-committed-with-its-batch-vs-copied", sizes=SIZES)
 def committed(size: Extent) -> Computation:
     """A training step whose state is put on the device beside the batch before the first call."""

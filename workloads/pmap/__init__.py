@@ -2,8 +2,7 @@
 
 One program on each of eight devices. `steps`: a data-parallel step by `pmap` and by `jit(shard_map)` against one device
 with the whole batch; the stacked replicas must equal its parameters on every device, so a forgotten `pmean` (replicas
-drift apart at full speed, no error) and a `psum` in its place are INVALID. Also `pmap` against its twin (the same
-program in every fact), donated replicas against copied ones, and a batch dealt out by a reshape: every sample of it has
+drift apart at full speed, no error) and a `psum` in its place are INVALID. Also donated replicas against copied ones, and a batch dealt out by a reshape: every sample of it has
 to be processed, as `v[:batch // n]` discards most of the data silently. Source: JAX's pages on `jax.pmap` and its
 migration to `jax.shard_map`.
 
@@ -20,8 +19,8 @@ FSDP (Zhao et al., 2023).
 differs), and `devices=`: every other device, and all in reverse order, where results go round in the order that was
 asked for.
 
-`pmap` / `collectives` — `psum` of 4 KiB to 64 MiB, all-gather, reduce-scatter and permute, each by `pmap` and by
-`jit(shard_map)`; exactly one collective of exactly its payload. Algorithm and bus bandwidth by nccl-tests' definition
+`pmap` / `collectives` — `psum` of 4 KiB to 64 MiB, all-gather, reduce-scatter and permute by `pmap`, each beside
+its twin by `jit(shard_map)`; exactly one collective of exactly its payload. Algorithm and bus bandwidth by nccl-tests' definition
 (PERFORMANCE.md there); clocks judge them on real devices only. On `small` hardware all arrays of the sweep together
 stay within 128 MiB, so that the 64 MiB sum is one of two devices.
 """

@@ -131,23 +131,6 @@ def against_one_device(size: Extent, way: str) -> Computation:
     )
 
 
-@CASES.workload("step-by-pmap-vs-jit-shard-map", sizes=SIZES, devices=DEVICES)
-def against_twin(size: Extent) -> Computation:
-    """``pmap`` against ``jit`` of ``shard_map``."""
-    mesh = line()
-    return computation(
-        size,
-        jax.pmap(step, axis_name=AXIS, donate_argnums=0),
-        inputs(size, mesh),
-        reference=jax.jit(mapped(step, mesh), donate_argnums=0),
-        claims=[
-            FLOPS,
-            *(claim(f"{fact} == reference", "pmap is jit of shard_map") for fact in SAME),
-            claim("temp_bytes <= 1.1 * reference", "pmap needs no more memory"),
-        ],
-    )
-
-
 @CASES.workload("step-with-donated-replicas-vs-copied", sizes=SIZES, devices=DEVICES)
 def donated(size: Extent) -> Computation:
     """Parameters and velocity, a copy on each device, donated against copied once more at every step."""

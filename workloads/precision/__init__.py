@@ -2,8 +2,7 @@
 
 How many bits products, sums, parameters and activations have. `products`: full float32 asked for by each product
 against the same by `jax.default_matmul_precision` — a comparison of equals, with a tolerance that TF32 does not meet;
-the type of the sum by `preferred_element_type` against operands widened first; a float32 product out of three bfloat16
-ones; bfloat16 throughout, where nothing may be widened. `chains`: Python numbers take the type of what they meet,
+the type of the sum by `preferred_element_type` against operands widened first. `chains`: Python numbers take the type of what they meet,
 `np.sqrt(2)` is a `np.float64` and makes the rest float32; sums that are widened for a normalisation and come back.
 Source: JAX's pages on type promotion and on `jax.default_matmul_precision`.
 

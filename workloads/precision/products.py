@@ -9,9 +9,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from jaxgate import Alternative, Batch, Computation, Family, claim
-from workloads.parts import Tree, mlp, over_samples
-from workloads.precision.layers import HIGHEST, NARROW_RTOL, SIZES, Extent, cast, make_params, make_samples
+from jaxgate import Batch, Computation, Family, claim
+from workloads.parts import Tree, mlp
+from workloads.precision.layers import HIGHEST, SIZES, Extent, make_params, make_samples
 
 CASES = Family("precision")
 
@@ -93,51 +93,3 @@ def in_parts(x: jax.Array, kernel: jax.Array) -> jax.Array:
 
     (x, fine_x), (kernel, fine_kernel) = parts(x), parts(kernel)
     return summed_wide(x, kernel) + (summed_wide(x, fine_kernel) + summed_wide(fine_x, kernel))
-
-
-@CASES.workload("float32-product-of-three-in-bfloat16-vs-at-once", sizes=SIZES)
-def split(size: Extent) -> Computation:
-    """What ``precision="high"`` does on TPUs, written out, against one product in full."""
-    return Computation(
-        subject=jax.jit(in_parts),
-        reference=jax.jit(lambda x, kernel: jnp.matmul(x, kernel, precision=HIGHEST)),
-        args=(make_samples(size), make_params(size)[0]["kernel"]),
-        batch=Batch(argument=0, size=size.batch),
-        analytic_flops=3 * size.layer_flops,
-        rtol=1e-4,
-        atol=1e-4,
-        claims=[
-            claim("matmul_flops == analytic_flops", "three products in place of one"),
-            claim("matmul_flops <= 3 * reference", "the product of both fine parts is below what float32 holds"),
-            claim("argument_bytes == reference", "the operands are the same"),
-        ],
-    )
-
-
-@CASES.workload("bfloat16-parameters-and-activations-vs-widened", sizes=SIZES)
-def narrow(size: Extent) -> Computation:
-    """Parameters and activations in bfloat16, against one that widens them; its alternative keeps float32 parameters."""
-    params, x = make_params(size, jnp.bfloat16), make_samples(size, jnp.bfloat16)
-    subject = jax.jit(mlp)
-
-    def widened(params: Tree, x: jax.Array) -> jax.Array:
-        return mlp(cast(params, jnp.float32), x.astype(jnp.float32)).astype(x.dtype)
-
-    return Computation(
-        subject=subject,
-        reference=jax.jit(widened),
-        alternatives={"float32": Alternative(function=subject, args=cast((params, x), jnp.float32))},
-        args=(params, x),
-        grow=over_samples((params, x), 1),
-        carry=1,
-        batch=Batch(argument=1, size=size.batch),
-        analytic_flops=size.layers * size.layer_flops,
-        rtol=NARROW_RTOL,
-        atol=NARROW_RTOL,
-        claims=[
-            claim("widened_bytes == 0", "nothing in the chain is wider than what it is given"),
-            claim("argument_bytes <= 0.5 * alternatives", "half the bytes are kept, and read"),
-            claim("output_bytes <= 0.51 * alternatives", "and come back"),
-            claim("matmul_flops == analytic_flops", "one product for each layer"),
-        ],
-    )

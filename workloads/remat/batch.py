@@ -34,14 +34,8 @@ CASES = Family("remat")
 POLICY = "nothing"
 
 
-KINDS: tuple[Kind, ...] = ("mlp", "transformer")
-FORMS: tuple[dict[str, Any], ...] = (
-    {"kind": "mlp", "form": "unrolled"},
-    {"kind": "transformer", "form": "stacked"},
-)
+FORMS: tuple[dict[str, Any], ...] = ({"kind": "transformer", "form": "stacked"},)
 BATCHES: tuple[dict[str, Any], ...] = (
-    {"kind": "mlp", "form": "unrolled", "times": 4},
-    {"kind": "mlp", "form": "stacked", "times": 2},
     {"kind": "mlp", "form": "stacked", "times": 4},
     {"kind": "transformer", "form": "stacked", "times": 4},
 )
@@ -129,7 +123,7 @@ def accumulating(network: Stack, parts: int) -> Callable[..., tuple[Tree, jax.Ar
 
 @CASES.workload(
     "{kind}-remat-at-a-batch-that-fits-vs-accumulated-halves",
-    sweep=[{"kind": kind} for kind in KINDS],
+    sweep=[{"kind": "transformer"}],
     sizes=BY_KIND,
     tolerances=TOLERANCES,
 )
@@ -160,7 +154,7 @@ def enlarged(sizes: Mapping[Kind, Sizes], kind: Kind) -> Computation:
 
 @CASES.workload(
     "{kind}-remat-in-a-scan-over-layers-vs-loop",
-    sweep=[{"kind": kind} for kind in KINDS],
+    sweep=[{"kind": "transformer"}],
     sizes=BY_KIND,
     tolerances=TOLERANCES,
 )

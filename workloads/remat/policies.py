@@ -96,14 +96,14 @@ def amount(kind: Kind, sizes: Sizes, batch: int) -> Amount:
 
 SWEEP: tuple[dict[str, Any], ...] = tuple(
     {"kind": kind, "form": form, "policy": policy}
-    for kind, form, left_out in (
-        ("mlp", "unrolled", {"dots-without-batch"}),
-        ("mlp", "stacked", {"dots-without-batch"}),
-        ("transformer", "unrolled", {"everything"}),
-        ("transformer", "stacked", set()),
+    for kind, form, policies_of in (
+        ("mlp", "unrolled", {"nothing"}),
+        ("mlp", "stacked", {"nothing", "dots", "names", "everything"}),
+        ("transformer", "unrolled", {"nothing"}),
+        ("transformer", "stacked", {"nothing", "dots-without-batch", "names"}),
     )
     for policy in POLICIES
-    if policy not in left_out
+    if policy in policies_of
 )
 
 
@@ -145,6 +145,3 @@ def claims(form: Form, policy: str) -> tuple[Claim, ...]:
 def undone(form: Form) -> KnownBreak | None:
     """What is known of memory under remat in one form."""
     return UNDONE if form == "unrolled" else None
-
-
-# Products of an MLP have no batch dimensions: one policy for dots. What saving everything does is seen in three places.

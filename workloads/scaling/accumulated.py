@@ -84,7 +84,7 @@ def compiled(mesh: Mesh, averages: Averages) -> Callable[..., Any]:
     return jax.jit(step, donate_argnums=0, out_shardings=shardings(mesh, (P(), P())))
 
 
-@on_devices(CASES, "accumulating-step-weak-on-{devices}-vs-gathered", (2, 4, 8), SIZES)
+@on_devices(CASES, "accumulating-step-weak-on-{devices}-vs-gathered", (2, 8), SIZES)
 def accumulating(size: Size, devices: int) -> Computation:
     """One exchange a step, against the whole batch at once everywhere; the alternative exchanges in each micro-batch."""
     mesh, samples = grid(data=devices), devices * size.samples

@@ -82,7 +82,7 @@ def compiled(mesh: Mesh, state: Tree, pair: Layers) -> Callable[..., Any]:
     return jax.jit(train_step(looped(pair)), donate_argnums=0, out_shardings=out)
 
 
-@on_devices(CASES, "fully-sharded-step-weak-on-{devices}-vs-gathered", (2, 4, MOST), SIZES)
+@on_devices(CASES, "fully-sharded-step-weak-on-{devices}-vs-gathered", (2, MOST), SIZES)
 def fully_sharded(size: Size, devices: int) -> Computation:
     """State stored once, against all on every device; the alternative is the same step with a state on each device."""
     mesh, samples = grid(data=devices), devices * size.samples

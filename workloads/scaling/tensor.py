@@ -60,7 +60,7 @@ def compiled(mesh: Mesh, across: str | None = None) -> Callable[..., Any]:
     return jax.jit(train_step(network), donate_argnums=0, out_shardings=shardings(mesh, (STATE, P())))
 
 
-@on_devices(CASES, "tensor-parallel-step-strong-on-{devices}-vs-gathered", (FEWEST, 4, 8), SIZES)
+@on_devices(CASES, "tensor-parallel-step-strong-on-{devices}-vs-gathered", (FEWEST, 8), SIZES)
 def tensor_parallel(size: Size, devices: int) -> Computation:
     """A part of each kernel on each device, against all of them on each; the alternative holds everything on one."""
     mesh, alone = grid(model=devices), grid(model=1)

@@ -6,8 +6,8 @@ large. `unroll=` lies between the two: the program grows with the factor, not wi
 comes back, `unroll=` the whole length, the states of all steps kept to return the last one, a carried type widened so
 that `scan` accepts it. Source: JAX's pages on control flow and on `lax.scan`; Hochreiter and Schmidhuber (1997).
 
-**Decoding** (`decode`, `sampling`). Tokens one after the other with a cache of keys and values of fixed length that is
-donated and written in place (`dynamic_update_slice`); greedy, by chance with keys split outside, and with beams.
+**Decoding** (`decode`). Tokens one after the other with a cache of keys and values of fixed length that is
+donated and written in place (`dynamic_update_slice`); greedy, and by chance with keys split outside.
 Without a cache the matrix products multiply with the length of the text; a cache that grows by concatenation retraces
 with every token; one that is rewritten with `where` moves all of itself for each token. Tokens are compared exactly, so
 products are in full float32. Source: Shazeer (2019) on incremental decoding, JAX's page on buffer donation.
@@ -25,6 +25,6 @@ has, so no time is claimed.
 """
 
 from jaxgate import Case
-from workloads.scan import decode, loops, lstm, recurrence, rnn, sampling
+from workloads.scan import decode, loops, lstm, recurrence, rnn
 
-CASES: tuple[Case, ...] = (*rnn.CASES, *lstm.CASES, *decode.CASES, *sampling.CASES, *loops.CASES, *recurrence.CASES)
+CASES: tuple[Case, ...] = (*rnn.CASES, *lstm.CASES, *decode.CASES, *loops.CASES, *recurrence.CASES)

@@ -86,9 +86,9 @@ def make_cache(size: Extent) -> Tree:
     return jax.device_put([{name: draw(size.cache_shape) for name in ("keys", "values")} for _ in range(size.layers)])
 
 
-def make_tokens(size: Extent, *beams: int) -> jax.Array:
+def make_tokens(size: Extent) -> jax.Array:
     """Draw the last token of each text."""
-    drawn = np.random.default_rng(2).integers(size.vocabulary, size=(size.batch, *beams), dtype=np.int32)
+    drawn = np.random.default_rng(2).integers(size.vocabulary, size=size.batch, dtype=np.int32)
     return jax.device_put(drawn)
 
 
@@ -191,6 +191,27 @@ def decoding(size: Extent, pick: Pick, inputs: Callable[[int], Tree]) -> Computa
 def greedy(size: Extent) -> Computation:
     """The likeliest token each time; turns are given their number, which they have no use for."""
     return decoding(size, greedily, jnp.arange)
+
+
+def by_chance(logits: jax.Array, given: Tree) -> jax.Array:
+    """Draw a token as likely as the logits say: the higher the temperature, the more even."""
+    return jax.random.categorical(given["key"], logits / given["temperature"])
+
+
+def draws(temperature: float, tokens: int) -> Tree:
+    """What each turn is given: a key of its own, and the temperature. Python's own would be compiled in."""
+    keys = jax.random.split(jax.random.key(0), tokens)
+    return {"key": keys, "temperature": jnp.full(tokens, temperature, jnp.float32)}
+
+
+@CASES.workload(
+    f"sampling-decode-of-{TOKENS}-tokens-at-temperature-{{temperature}}-scan-vs-loop",
+    sweep=({"temperature": 0.7},),
+    sizes=SIZES,
+)
+def sampling(size: Extent, temperature: float) -> Computation:
+    """Tokens drawn one after the other."""
+    return decoding(size, by_chance, partial(draws, temperature))
 
 
 def one_token(params: Tree, cache: Tree, token: jax.Array, position: jax.Array) -> Any:

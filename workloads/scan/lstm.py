@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgate import Amount, Batch, Claim, Computation, Family, Size, claim
-from workloads.parts import descend, drawing, squared_error, stretched
+from workloads.parts import drawing, stretched
 from workloads.scan.turns import Tree, Turns, as_large, by_loop, by_scan
 
 CASES = Family("scan")
@@ -59,19 +59,6 @@ def network(turns: Turns) -> Callable[[Tree, Tree, jax.Array], Tree]:
         return state
 
     return run
-
-
-def train_step(turns: Turns) -> Callable[..., tuple[Tree, jax.Array]]:
-    """One SGD step through time, parameters in and out."""
-
-    def step(params: Tree, state: Tree, xs: jax.Array, targets: jax.Array) -> tuple[Tree, jax.Array]:
-        def loss_of(params: Tree) -> jax.Array:
-            return squared_error(network(turns)(params, state, xs)["hidden"], targets)
-
-        loss, grads = jax.value_and_grad(loss_of)(params)
-        return descend(params, grads, LEARNING_RATE), loss
-
-    return step
 
 
 def make_inputs(size: Extent, steps: int, dtype: str) -> Any:
@@ -120,23 +107,4 @@ def forward(size: Extent, steps: int, dtype: str) -> Computation:
         grow=as_large(steps, lambda steps: (params, state, stretched(steps, xs))),
         rtol=rtol,
         claims=[*compiled_once(steps), *([] if dtype == "float32" else [NO_WIDER])],
-    )
-
-
-@CASES.workload("lstm-training-over-{steps}-steps-scan-vs-loop", sweep=({"steps": 16},), sizes=SIZES)
-def training(size: Extent, steps: int) -> Computation:
-    """A training step; backward needs one product per operand, except for the sequence itself."""
-    params, state, xs, targets = make_inputs(size, steps, "float32")
-    multiplied = 2 * steps * size.batch * 4 * size.hidden
-    return Computation(
-        subject=jax.jit(train_step(by_scan)),
-        reference=jax.jit(train_step(by_loop)),
-        args=(params, state, xs, targets),
-        carry=0,
-        batch=Batch(argument=3, size=size.batch),
-        amount=Amount(count=steps, unit="steps"),
-        analytic_flops=multiplied * (2 * size.features + 3 * size.hidden),
-        grow=as_large(steps, lambda steps: (params, state, stretched(steps, xs), targets)),
-        rtol=size.rtol,
-        claims=compiled_once(steps),
     )

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
+from jaxgate import Amount, Batch, Computation, Family, claim
 from workloads.parts import Tree, descend, drawing, mlp, mlp_params, squared_error
 
 CASES = Family("shapes")
@@ -52,9 +52,6 @@ SIZES: dict[Literal["small", "full"], Size] = {
     "small": Size(batch=32, width=64, layers=2, vocabulary=256),
     "full": Size(batch=4096, width=2048, layers=8, vocabulary=32768, rtol=1e-2),
 }
-NEXT_BEST = {5: 10, 10: 40, 40: 5}
-"""How many tokens may be chosen from in the next call."""
-DROPPED = 0.25
 
 
 def make_batch(size: Size) -> tuple[Tree, jax.Array, jax.Array]:
@@ -65,81 +62,6 @@ def make_batch(size: Size) -> tuple[Tree, jax.Array, jax.Array]:
         (params, draw((size.batch, size.width)), draw((size.batch, size.width)))
     )
     return found
-
-
-def among_sorted(logits: jax.Array, best: jax.Array) -> jax.Array:
-    """Probabilities of the best tokens, all others 0; how many is a number like any other."""
-    ordered = jnp.sort(logits, axis=-1)
-    least = jax.lax.dynamic_index_in_dim(ordered, logits.shape[-1] - best, axis=-1)
-    return jax.nn.softmax(jnp.where(logits >= least, logits, -jnp.inf), axis=-1)
-
-
-def among_top_k(logits: jax.Array, best: int) -> jax.Array:
-    """The same by ``jax.lax.top_k``, whose result is as long as there are best tokens: a part of the program."""
-    least = jax.lax.top_k(logits, best)[0][:, -1:]
-    return jax.nn.softmax(jnp.where(logits >= least, logits, -jnp.inf), axis=-1)
-
-
-@CASES.workload("best-tokens-with-their-number-traced-vs-static", sizes=SIZES)
-def best_tokens(size: Size) -> Computation:
-    """Logits [batch, vocabulary] and a Python number that every call has another value of."""
-    logits = jax.device_put(drawing()((size.batch, size.vocabulary)))
-    subject = jax.jit(among_sorted)
-    return Computation(
-        subject=subject,
-        reference=jax.jit(among_top_k, static_argnames="best"),
-        alternatives={"more of them": Alternative(function=subject, args=(logits, 40))},
-        args=(logits, 5),
-        next_args=lambda _, args: (args[0], NEXT_BEST[args[1]]),
-        batch=Batch(argument=0, size=size.batch, unit="rows"),
-        claims=[
-            claim("compiles == 1", "how many are chosen from is a value: 5, 10 or 40, one program"),
-            claim("stablehlo_ops == alternatives", "nothing in the program depends on it"),
-        ],
-    )
-
-
-def network(params: Tree, x: jax.Array, key: jax.Array, train: bool) -> jax.Array:  # noqa: FBT001 - the flag is the point
-    """A perceptron that drops features while it is trained; what the flag says is in the program, or is not."""
-    if train:
-        return dropped(params, x, key)
-    return mlp(params, x)
-
-
-def dropped(params: Tree, x: jax.Array, key: jax.Array) -> jax.Array:
-    """The perceptron on samples some of whose features are dropped."""
-    kept = jax.random.bernoulli(key, 1 - DROPPED, x.shape)
-    return mlp(params, jnp.where(kept, x / (1 - DROPPED), 0.0))
-
-
-def branching(params: Tree, x: jax.Array, key: jax.Array, train: jax.Array) -> jax.Array:
-    """The same with both branches in one program."""
-    return jax.lax.cond(train, dropped, lambda params, x, _: mlp(params, x), params, x, key)
-
-
-@CASES.workload("static-flag-of-two-values-vs-a-branch", sizes=SIZES)
-def static_flag(size: Size) -> Computation:
-    """A call that trains and one that evaluates, in turn: a static argument of two values."""
-    params, x, _ = make_batch(size)
-    key = jax.random.key(0)
-    subject = jax.jit(network, static_argnames="train")
-    return Computation(
-        subject=subject,
-        reference=jax.jit(branching),
-        alternatives={"evaluation": Alternative(function=subject, args=(params, x, key, False))},
-        args=(params, x, key, True),
-        next_args=lambda _, args: (*args[:3], not args[3]),
-        expected_traces=2,
-        batch=Batch(argument=1, size=size.batch),
-        analytic_flops=size.forward_flops,
-        rtol=size.rtol,
-        claims=[
-            claim("compiles == 2", "one program for each value, however often they change"),
-            claim("stablehlo_ops <= reference", "neither program holds the other's operations"),
-            claim("stablehlo_ops >= 2 * alternatives", "evaluation draws no random numbers"),
-            claim("matmul_flops == analytic_flops", "and each does its own products"),
-        ],
-    )
 
 
 @CASES.workload("rate-as-an-argument-vs-static", sizes=SIZES)

@@ -6,14 +6,14 @@ come in turn: the first holds short texts, the second longer ones, the third the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Amount, Batch, Claim, Computation, Family, claim
+from jaxgate import Amount, Batch, Computation, Family, claim
 from workloads.parts import Tree, descend, drawing, fused_on_gpu, over_samples, squared_error
 from workloads.shapes.encoder import OUTPUTS, SIZES, Size, cycle, draw_tokens, encode, lengths_of, make_params
 
@@ -22,8 +22,8 @@ CASES = Family("shapes")
 LEARNING_RATE = 0.01
 TURNS = (3 / 8, 5 / 8, 1)
 """The longest text of each batch, as a share of the longest of all."""
-BUCKETS = {1: (1,), 2: (1 / 2, 1), 3: TURNS}
-"""Lengths to which texts are filled up, as shares of the longest of all; the last are the batches' own."""
+BUCKETS = {2: (1 / 2, 1)}
+"""Lengths to which texts are filled up, as shares of the longest of all, by how many there are."""
 
 Encoder = Callable[[Tree, jax.Array, jax.Array], jax.Array]
 
@@ -36,16 +36,6 @@ def train_step(encoder: Encoder) -> Callable[..., tuple[Tree, jax.Array]]:
         return descend(params, grads, LEARNING_RATE), loss
 
     return step
-
-
-def each_alone(own: tuple[int, ...]) -> Encoder:
-    """Read each text in its own shape; its length is a part of the program."""
-
-    def encoder(params: Tree, tokens: jax.Array, lengths: jax.Array) -> jax.Array:
-        texts = [encode(params, tokens[i : i + 1, : own[i]], lengths[i : i + 1]) for i in range(len(own))]
-        return jnp.concatenate(texts)
-
-    return encoder
 
 
 def filled_up(longest: int) -> Encoder:
@@ -75,63 +65,32 @@ def batches(size: Size, buckets: tuple[int, ...]) -> list[tuple[Any, ...]]:
     return found
 
 
-def stream(
-    size: Size, shapes: int, reference: Callable[[tuple[int, ...]], Encoder], claims: Sequence[Claim]
-) -> Computation:
-    """The step over batches that are filled up to so many shapes."""
-    turns = batches(size, tuple(int(share * size.longest) for share in BUCKETS[shapes]))
+@CASES.workload("ragged-batches-padded-to-2-shapes-vs-one", sizes=SIZES)
+def few_shapes(size: Size) -> Computation:
+    """Batches filled up to the least of two lengths, against the longest of all."""
+    turns = batches(size, tuple(int(share * size.longest) for share in BUCKETS[2]))
     tokens, lengths, _ = turns[0]
-    own = tuple(lengths.tolist())
     after, args = cycle(turns, lengths=1), (make_params(size), *turns[0])
+    shorter = BUCKETS[2][0]
     return Computation(
         subject=jax.jit(train_step(encode), donate_argnums=0),
-        reference=jax.jit(train_step(reference(own))),
+        reference=jax.jit(train_step(filled_up(size.longest))),
         args=args,
         grow=over_samples(args, 1, 2, 3),
         next_args=lambda result, args: (result[0], *after(args[1:])),
         expected_traces=len({tokens.shape for tokens, _, _ in turns}),
         batch=Batch(argument=1, size=size.texts),
-        amount=Amount(count=sum(own), unit="tokens"),
+        amount=Amount(count=sum(lengths.tolist()), unit="tokens"),
         analytic_flops=3 * size.flops(size.texts, tokens.shape[1])
         - 2 * tokens.size * size.width,  # shares: no gradient
         rtol=size.rtol,
         atol=size.rtol,
-        claims=claims,
-    )
-
-
-@CASES.workload("ragged-texts-padded-to-one-shape-vs-each-in-its-own", sizes=SIZES)
-def one_shape(size: Size) -> Computation:
-    """All texts of all batches in one shape, against each text in its own."""
-    return stream(
-        size,
-        1,
-        each_alone,
         claims=[
-            claim("compiles == 1", "one program for all lengths"),
-            claim("stablehlo_ops <= 0.3 * reference", "the program does not grow with the number of lengths"),
-            claim("matmul_flops == analytic_flops", "every text is multiplied as if it were the longest"),
-            claim(
-                "matmul_flops >= 1.5 * reference", "which is the price: tokens that are not there are multiplied too"
-            ),
-        ],
-    )
-
-
-@CASES.workload("ragged-batches-padded-to-{shapes}-shapes-vs-one", sweep=({"shapes": 2}, {"shapes": 3}), sizes=SIZES)
-def few_shapes(size: Size, shapes: int) -> Computation:
-    """Batches filled up to the least of a few lengths, against the longest of all."""
-    length = BUCKETS[shapes][0]
-    return stream(
-        size,
-        shapes,
-        lambda _: filled_up(size.longest),
-        claims=[
-            claim(f"compiles == {shapes}", "one program for each length that batches are filled up to, no more"),
+            claim("compiles == 2", "one program for each length that batches are filled up to, no more"),
             claim("matmul_flops == analytic_flops", "every text is multiplied as if it were as long as its bucket"),
-            claim(f"matmul_flops <= {length} * reference", "fewer tokens that are not there"),
+            claim(f"matmul_flops <= {shorter} * reference", "fewer tokens that are not there"),
             claim(
-                f"temp_bytes <= {1.1 * length} * reference",
+                f"temp_bytes <= {1.1 * shorter} * reference",
                 "and less is kept for the way back",
                 known_break=fused_on_gpu(">=0.12"),
             ),

@@ -13,8 +13,8 @@ from flax import linen, nnx
 from flax.training.train_state import TrainState
 
 from jaxgate import Amount, Computation, Family, claim
-from workloads.parts import Tree, over_samples
-from workloads.training.states import ALWAYS, DONATED, adamw, cross_entropy, filled, stepping, train_step, zeros
+from workloads.parts import Tree
+from workloads.training.states import ALWAYS, adamw, cross_entropy, filled, stepping, zeros
 from workloads.training.transformer import EPSILON, Block, attend, forward_flops
 
 CASES = Family("training")
@@ -169,24 +169,6 @@ def make_batch(size: Size) -> tuple[Any, Any]:
     """Tokens [batch, tokens], and the token that follows each."""
     text = np.random.default_rng(1).integers(0, size.vocabulary, (size.batch, size.tokens + 1), dtype=np.int32)
     return text[:, :-1], text[:, 1:]
-
-
-@CASES.workload("lm-adamw-step-in-nnx-donated-vs-copied", sizes=SIZES)
-def with_nnx(size: Size) -> Computation:
-    """The step in NNX with its state donated, against one that copies."""
-    step = train_step(nnx_loss(size), adamw())
-    params = filled(nnx.split(abstract(size))[1])
-    args = jax.device_put((params, zeros(jax.eval_shape(adamw().init, params)), *make_batch(size)))
-    return stepping(
-        jax.jit(step, donate_argnums=(0, 1)),
-        jax.jit(step),
-        args,
-        flops=size.blocks_flops + 3 * size.logits_flops,
-        amount=size.amount,
-        tolerance=size.tolerance,
-        claims=DONATED,
-        grow=over_samples(args, 2, 3, quarters=(2, 3, 4)),  # one text alone is another program
-    )
 
 
 @CASES.workload("lm-step-in-linen-with-train-state-vs-nnx", sizes=SIZES)

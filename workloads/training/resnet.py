@@ -19,7 +19,7 @@ from flax import nnx
 
 from jaxgate import Amount, Claim, Computation, Family, claim
 from workloads.parts import Tree, drawing, over_samples
-from workloads.training.states import ALWAYS, DONATED, cross_entropy, filled, stepping
+from workloads.training.states import ALWAYS, cross_entropy, filled, stepping
 
 CASES = Family("training")
 
@@ -257,12 +257,6 @@ def compared(size: Size, reference: Callable[..., Any], claims: Sequence[Claim])
         claims=claims,
         grow=over_samples(args, 1, 2),
     )
-
-
-@CASES.workload("resnet-momentum-step-in-nnx-donated-vs-copied", sizes=SIZES)
-def donated(size: Size) -> Computation:
-    """Against the same step, which copies its state."""
-    return compared(size, jax.jit(nnx_step(size)), DONATED)
 
 
 @CASES.workload("resnet-step-with-batch-statistics-in-nnx-vs-threaded-by-hand", sizes=BY_HAND)

@@ -9,44 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from jaxgate import Batch, Computation, Family, claim
 from workloads.parts import Tree
-from workloads.value_and_grad.network import SIZES, TOLERANCE, Size, make_batch, make_state, measured, plain_loss
-from workloads.value_and_grad.placed import one_pass, train_step, two_passes
+from workloads.value_and_grad.network import SIZES, TOLERANCE, Size, make_batch, make_state, plain_loss
+from workloads.value_and_grad.placed import one_pass, train_step
 
 CASES = Family("value_and_grad")
-
-
-def written_out_loss(params: Tree, running: Tree, x: jax.Array, labels: jax.Array) -> tuple[jax.Array, Tree]:
-    """The loss of ``plain_loss`` without a loop: one copy of the layer for each."""
-    for kernel in params["kernels"]:
-        x = jnp.tanh(x @ kernel)
-    loss, aux = measured(x @ params["head"], labels)
-    return loss, {**aux, "running": running}
-
-
-@CASES.workload("layers-written-out-in-one-pass-vs-two-that-are-shared", sizes=SIZES)
-def written_out(size: Size) -> Computation:
-    """One pass against two in one program, layers written out."""
-    return Computation(
-        subject=jax.jit(train_step(one_pass(written_out_loss)), donate_argnums=0),
-        reference=jax.jit(train_step(two_passes(written_out_loss)), donate_argnums=0),
-        args=jax.device_put((make_state(size), *make_batch(size))),
-        carry=0,
-        batch=Batch(argument=1, size=size.batch),
-        rtol=TOLERANCE,
-        atol=TOLERANCE,
-        # The gradient of the first layer's input is not needed; in a loop it is computed nevertheless.
-        analytic_flops=3 * size.forward_flops - 2 * size.batch * size.width**2,
-        claims=[
-            claim("matmul_flops == analytic_flops", "one forward, one backward pass"),
-            claim("matmul_flops == reference", "two equal passes without a loop are counted, and compiled, as one"),
-            claim("xla_flops >= 0.99 * reference", "the compiler shares them indeed"),
-            claim("xla_flops <= 1.01 * reference", "and one pass is no more work"),
-        ],
-    )
 
 
 @CASES.workload("loss-and-metrics-from-one-program-vs-two", sizes=SIZES)

@@ -1,8 +1,7 @@
 """vmap: one function of one example, batched by the transformation, against loops over the examples.
 
 One function of one example, batched by `jax.vmap`, against a Python loop and against `lax.map`: losses and gradients of
-single examples, a training step on clipped per-example gradients (Abadi et al., "Deep Learning with Differential
-Privacy", 2016), maps nested over time and batch, ensembles with shared data (`in_axes=(0, None)`), reads of a shared
+single examples, maps nested over time and batch, ensembles with shared data (`in_axes=(0, None)`), reads of a shared
 table, and Monte-Carlo paths with a typed key each. A Python loop is unrolled, so the program grows with the batch; vmap
 holds the function once and multiplies all examples at once (`stablehlo_ops`, `matmul_flops`, and for token by token
 scores `run_ns`). Its price is memory: per-example gradients are as large as all parameters, times the batch.

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgate import Alternative, Amount, Batch, Computation, Family, Size, claim
-from workloads.parts import Tree, descend, drawing, fused_on_gpu, mlp, mlp_params, squared_error
+from workloads.parts import Tree, drawing, fused_on_gpu, mlp, mlp_params
 
 CASES = Family("vmap")
 
@@ -109,11 +109,6 @@ ENSEMBLES: Mapping[Size, Ensemble] = {
 }
 
 
-def member_step(params: Tree, x: jax.Array, y: jax.Array) -> Tree:
-    """One step of one member: x and y [batch, width]."""
-    return descend(params, jax.grad(lambda p: squared_error(mlp(p, x), y))(params), LEARNING_RATE)
-
-
 def each_member(function: Any) -> Any:
     """Map over the members' stacked parameters; the data is shared."""
     return lambda members, *data: jax.vmap(function, in_axes=(0, *(None,) * len(data)))(members, *data)
@@ -158,30 +153,6 @@ def ensemble_predictions(size: Ensemble) -> Computation:
         atol=1e-3,  # of numbers about one
         alternatives={"data repeated": Alternative(function=jax.vmap(mlp), args=(members, repeated(x, size.members)))},
         claims=[ONE_BODY, SAME_WORK, SHARED],
-    )
-
-
-@CASES.workload("ensemble-training-on-shared-data-vmap-vs-loop", sizes=ENSEMBLES)
-def ensemble_training(size: Ensemble) -> Computation:
-    """A step of every member on the shared batch; the stacked parameters are donated."""
-    members, x, y = make_ensemble(size)
-    copies = (repeated(x, size.members), repeated(y, size.members))
-    return Computation(
-        subject=jax.jit(each_member(member_step), donate_argnums=0),
-        reference=jax.jit(one_by_one(member_step), donate_argnums=0),
-        args=(members, x, y),
-        carry=0,
-        batch=Batch(argument=1, size=size.batch),
-        # Of each layer forward, gradient of the kernel, gradient of the input (not of the first layer).
-        analytic_flops=2 * size.members * (3 * size.layers - 1) * size.batch * size.width**2,
-        amount=Amount(count=size.members * size.batch, unit="samples"),
-        alternatives={"data repeated": Alternative(function=jax.vmap(member_step), args=(members, *copies))},
-        claims=[
-            ONE_BODY,
-            SAME_WORK,
-            SHARED,
-            claim("aliased_bytes >= donated_bytes", "every donated parameter is reused"),
-        ],
     )
 
 

@@ -35,9 +35,7 @@ def chunked(function: Callable[..., jax.Array], chunk: int) -> Batched:
     return lambda params, xs, ys: jax.lax.map(lambda example: function(params, *example), (xs, ys), batch_size=chunk)
 
 
-@CASES.workload(
-    "per-example-gradient-norms-in-chunks-of-{chunk}-lax.map-vs-vmap", sweep=({"chunk": 8}, {"chunk": 32}), sizes=SIZES
-)
+@CASES.workload("per-example-gradient-norms-in-chunks-of-{chunk}-lax.map-vs-vmap", sweep=({"chunk": 8},), sizes=SIZES)
 def gradient_norms(size: Examples, *, chunk: int) -> Computation:
     """Norms of all examples' gradients, in chunks against all at once."""
     params, xs, ys = make_inputs(size)

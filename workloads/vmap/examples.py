@@ -13,12 +13,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate import Batch, Claim, Computation, Family, Size, claim
-from workloads.parts import Tree, descend, drawing, mlp, mlp_params, over_samples, squared_error
+from workloads.parts import Tree, drawing, mlp, mlp_params, over_samples, squared_error
 
 CASES = Family("vmap")
 
-LEARNING_RATE = 5.0  # large, since gradients are clipped: the step must show in the parameters
-LARGEST_NORM = 0.1  # below the norms of a network that is not trained: every gradient is clipped
 
 Batched = Callable[[Tree, jax.Array, jax.Array], Any]
 """Of parameters, xs and ys [examples, time, width]: one result for each example, stacked."""
@@ -45,14 +43,6 @@ def loss(params: Tree, x: jax.Array, y: jax.Array) -> jax.Array:
     return squared_error(mlp(params, x), y)
 
 
-def clipped_gradient(params: Tree, x: jax.Array, y: jax.Array) -> Tree:
-    """Gradient of one example, no longer than ``LARGEST_NORM``."""
-    grads = jax.grad(loss)(params, x, y)
-    norm = jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(grads)))
-    shrink = jnp.minimum(1.0, LARGEST_NORM / norm)
-    return jax.tree.map(lambda leaf: shrink * leaf, grads)
-
-
 def batched(function: Callable[..., Any]) -> Batched:
     """All examples in one: every operation gets one more axis."""
     return jax.vmap(function, in_axes=(None, 0, 0))
@@ -71,16 +61,6 @@ def looped(function: Callable[..., Any]) -> Batched:
 def mapped(function: Callable[..., Any]) -> Batched:
     """One example after the other, in a compiled loop."""
     return lambda params, xs, ys: jax.lax.map(lambda example: function(params, *example), (xs, ys))
-
-
-def private_step(clipped_gradients: Batched) -> Callable[..., Tree]:
-    """A step down the mean of clipped gradients: no example moves the parameters by more than its share."""
-
-    def step(params: Tree, xs: jax.Array, ys: jax.Array) -> Tree:
-        grads = jax.tree.map(lambda leaf: leaf.mean(0), clipped_gradients(params, xs, ys))
-        return descend(params, grads, LEARNING_RATE)
-
-    return step
 
 
 def make_inputs(size: Examples) -> Any:
@@ -127,37 +107,20 @@ def losses(size: Examples, *, naive: str) -> Computation:
     )
 
 
-@CASES.workload("per-example-gradients-vmap-vs-{naive}", sweep=SWEEP, sizes=SIZES)
-def gradients(size: Examples, *, naive: str) -> Computation:
+@CASES.workload("per-example-gradients-vmap-vs-loop", sizes=SIZES)
+def gradients(size: Examples) -> Computation:
     """One gradient for each example, all of them kept."""
     args = make_inputs(size)
     return Computation(
         subject=jax.jit(batched(jax.grad(loss))),
-        reference=jax.jit(NAIVE[naive](jax.grad(loss))),
+        reference=jax.jit(looped(jax.grad(loss))),
         args=args,
         grow=over_samples(args, 1, 2),
         batch=Batch(argument=1, size=size.examples, unit="examples"),
         analytic_flops=gradient_flops(size),
         rtol=RTOL,
         atol=1e-5,
-        claims=gradient_claims(naive),
-    )
-
-
-@CASES.workload("training-on-clipped-per-example-gradients-vmap-vs-loop", sizes=SIZES)
-def private_training(size: Examples) -> Computation:
-    """A step with gradients clipped example by example; the parameters are donated."""
-    return Computation(
-        subject=jax.jit(private_step(batched(clipped_gradient)), donate_argnums=0),
-        reference=jax.jit(private_step(looped(clipped_gradient)), donate_argnums=0),
-        args=make_inputs(size),
-        carry=0,
-        batch=Batch(argument=1, size=size.examples, unit="examples"),
-        analytic_flops=gradient_flops(size),  # of parameters, which a step moves by some per cent
-        claims=[
-            *claims("loop"),
-            claim("aliased_bytes >= donated_bytes", "every donated parameter is reused"),
-        ],
+        claims=(*claims("loop"), claim("temp_bytes <= reference", "every gradient is written where it belongs")),
     )
 
 
@@ -170,10 +133,3 @@ def claims(naive: str) -> tuple[Claim, ...]:
     if naive == "loop":
         return (ONE_BODY, SAME_WORK)
     return (claim("stablehlo_ops <= reference", "vmap adds no loop to the function"), SAME_WORK)
-
-
-def gradient_claims(naive: str) -> tuple[Claim, ...]:
-    """Besides, the gradients of a loop are held one by one until they are stacked."""
-    if naive == "loop":
-        return (*claims(naive), claim("temp_bytes <= reference", "every gradient is written where it belongs"))
-    return claims(naive)

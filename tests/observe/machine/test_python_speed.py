@@ -8,6 +8,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import pytest
+from support.corpora import nightly
 
 from jaxgate.model.computation import Computation
 from jaxgate.observe.machine import load
@@ -75,7 +76,7 @@ def test_it_traces_and_compiles_nothing(clock):
     assert load._work() == load._work() == 4_000
 
 
-@pytest.mark.parametrize("sampling", [True, False], ids=["sampled", "not sampled"])
+@pytest.mark.parametrize("sampling", [pytest.param(True, marks=nightly), False], ids=["sampled", "not sampled"])
 @pytest.mark.parametrize("eager", [False, True], ids=["a program", "plain Python"])
 def test_a_slow_case_is_not_in_it(clock, eager, sampling):
     """Building, tracing and running take as long as they take; the yardstick takes what it took, sampled or not."""
