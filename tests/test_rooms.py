@@ -285,95 +285,18 @@ def test_every_folder_is_a_room():
 
 
 JOINTS = {
-    "growth": {
-        "__init__",
-        "judge/causes/suspects",
-        "judge/verdict",
-        "model/computation",
-        "model/measurement",
-        "model/verdict",
-        "observe/arguments/function_case",
-        "observe/measure",
-        "report/results",
-        "report/text",
-    },
-    "energy": {
-        "engine/duels/baseline_duel",
-        "engine/instruments",
-        "engine/run/ending",
-        "judge/verdict",
-        "model/measurement",
-        "model/verdict",
-        "observe/measure",
-        "observe/measure_eager",
-        "observe/observation",
-        "observe/tools",
-        "plugin/case_row",
-        "report/results",
-        "report/text",
-    },
-    "history": {
-        "cli/pytest_arguments",
-        "engine/instruments",
-        "engine/run/ending",
-        "engine/run/orphans",
-        "engine/run/session",
-        "ext/diff/run",
-        "ext/diff/sides",
-        "keep/waivers",
-        "model/verdict",
-        "plugin/session_start",
-        "report/pull_request",
-        "report/results",
-        "report/text",
-    },
-    "opinion": {
-        "engine/instruments",
-        "engine/run/session",
-        "ext/repro/oracles",
-        "ext/repro/reduction",
-        "ext/repro/run",
-        "judge/verdict",
-        "model/verdict",
-    },
-    "page": {"ext/diff/page", "ext/diff/run", "ext/history/command", "ext/history/page", "ext/targets/runs"},
-    "parts": {"cli/main", "engine/run/ending", "engine/run/result_files", "plugin/gating_run", "plugin/options/kinds"},
-    "profile": {
-        "engine/instruments",
-        "engine/run/session",
-        "model/outcome",
-        "model/verdict",
-        "report/case_page",
-        "report/text",
-    },
-    "targets": {
-        "cli/gate",
-        "engine/instruments",
-        "engine/run/session",
-        "keep/baselines",
-        "model/chips",
-        "model/workload",
-        "observe/execute/references",
-        "observe/hlo/demand",
-        "observe/measure",
-        "observe/observation",
-        "observe/tools",
-        "observe/trace/stages",
-        "plugin/gate",
-        "plugin/session_start",
-    },
-    "times": {"engine/instruments", "engine/repeats", "engine/run/session", "plugin/modes/trim"},
-    "upgrade": {
-        "engine/run/session",
-        "ext/bisect/releases",
-        "ext/bisect/revisions",
-        "ext/bisect/run",
-        "plugin/gating_run",
-        "plugin/session_start",
-        "plugin/terminal",
-    },
+    "energy": 13,
+    "growth": 10,
+    "history": 13,
+    "opinion": 7,
+    "page": 5,
+    "parts": 5,
+    "profile": 6,
+    "targets": 14,
+    "times": 4,
+    "upgrade": 7,
 }
-"""Which modules of the core know a capability. A joint that is gone is taken out here; a new one is a decision."""
+"""How many modules of the core, or of another capability, know one. One that is gone is taken off; a new one is a decision."""
 
 
 def joints():
@@ -389,8 +312,8 @@ def joints():
 
 
 def test_the_core_knows_few_capabilities():
-    """A capability is one folder; each import of it from outside is counted, and the count only shrinks."""
-    assert joints() == JOINTS
+    """A capability is one folder; what imports it from outside is counted, and the count only shrinks."""
+    assert {capability: len(found) for capability, found in joints().items()} == JOINTS, joints()
 
 
 def test_no_package_hands_on_names_of_its_modules():
@@ -421,64 +344,43 @@ def test_nothing_imports_itself_around_a_corner():
 
 PLANTS = [
     ("model/numbers.py", "import jax", "jax"),
-    ("model/numbers.py", "from jax import numpy as jnp", "jax.numpy"),
     ("model/numbers.py", "import numpy as np", "numpy"),
     ("model/workload.py", "from jaxgate.judge.verdict import judge", "jaxgate.judge.verdict.judge"),
     ("model/workload.py", "from ..keep import atomic", "jaxgate.keep.atomic"),
-    ("model/workload.py", "from jaxgate import Case", "jaxgate.Case"),
     ("model/baseline.py", "import time", "time"),
-    ("model/baseline.py", "from os import environ", "os.environ"),
     ("model/baseline.py", "TEXT = Path('x').read_text()", "read_text()"),
     ("judge/verdict.py", "from jaxgate.observe.measure import observe", "jaxgate.observe.measure.observe"),
-    ("judge/verdict.py", "from jaxgate import observe", "jaxgate.observe"),
     ("judge/verdict.py", "from .. import observe", "jaxgate.observe"),
-    ("judge/verdict.py", "import jaxgate.keep.baselines as kept", "jaxgate.keep.baselines"),
     ("judge/policy.py", "import pytest", "pytest"),
-    ("judge/policy.py", "import datetime", "datetime"),
     ("judge/policy.py", "from datetime import datetime", "datetime.datetime"),
     ("judge/ageing.py", "TODAY = date.today()", "today()"),
-    ("judge/policy.py", "FILE = open('x')", "open()"),
     ("judge/facts.py", "def late():\n    import numpy.linalg", "numpy.linalg"),
     ("judge/facts.py", "if TYPE_CHECKING:\n    from jaxgate.keep.baselines import BaselineStore", "jaxgate.keep"),
     ("judge/facts.py", "import importlib\nimportlib.import_module('jax')", "jax"),
     ("judge/facts.py", "__import__('jaxgate.' + 'keep')", "jaxgate.somewhere"),
     ("observe/measure.py", "from jaxgate.judge.policy import POLICIES", "jaxgate.judge.policy.POLICIES"),
-    ("observe/measure.py", "from jaxgate.keep.cache import ReferenceCache", "jaxgate.keep"),
-    ("observe/measure.py", "import pytest", "pytest"),
-    ("keep/baselines.py", "import jax", "jax"),
-    ("keep/baselines.py", "from jaxgate.observe.machine.environment import environment", "jaxgate.observe"),
     ("keep/git.py", "from jaxgate.settings import Settings", "jaxgate.settings"),
-    ("report/text.py", "from jaxgate.judge.verdict import judge", "jaxgate.judge"),
     ("report/text.py", "import jaxlib.xla_client", "jaxlib"),
-    ("plugin/gate.py", "import jax", "jax"),
     ("plugin/hooks.py", "from workloads import scan", "workloads.scan"),
-    ("engine/run/gate_cost.py", "import pytest", "pytest"),
     ("engine/run/gate_cost.py", "from jaxgate.plugin.usage import usage_errors", "jaxgate.plugin.usage.usage_errors"),
     ("engine/run/gate_cost.py", "Path('x').write_text('y')", "write_text()"),
     ("engine/run/gate_cost.py", "Path('x').open('a')", "opened to write"),
-    ("report/text.py", "FILE = open('x', mode='wb')", "opened to write"),
     ("plugin/gate.py", "Path('x').rename('y')", "rename()"),
     ("keep/baselines.py", "TEXT = Path('x').read_text()", "read_text()"),
     ("ext/times/kept.py", "FILE = open('x', 'rb')", "open()"),
     ("keep/programs.py", "import gzip\ngzip.decompress(b'')", "decompress()"),
     ("keep/programs.py", "from zipfile import ZipFile\nZipFile('x')", "ZipFile()"),
     ("cli/gate.py", "import json\njson.load(FILE)", "load()"),
-    ("engine/run/gate_cost.py", "import numpy as np\nnp.load('x')", "load()"),
-    ("observe/measure.py", "Path('x').read_bytes()", "read_bytes()"),
     ("cli/record.py", "COMMAND = ['git', 'status']", "git"),
     ("engine/run/gate_cost.py", "RUN = ['-m', 'jaxgate.processes.duel_worker']", "jaxgate.processes.duel_worker"),
-    ("processes/child.py", "from jaxgate.engine import Progress", "jaxgate.engine"),
     ("processes/child.py", "if TYPE_CHECKING:\n    import pytest", "pytest"),
     ("ext/ranks/leader.py", "from jaxgate.engine import Progress", "jaxgate.engine"),
     ("plugin/gate.py", "from jaxgate.cli import gate", "jaxgate.cli"),
     ("__init__.py", "from jaxgate.judge.timing.duel import decide", "jaxgate.judge.timing.duel.decide"),
-    ("__init__.py", "import jax", "jax"),
 ]
 OUTSIDE = [
     ("scan/rnn.py", "from jaxgate.settings import Settings", "jaxgate.settings"),
     ("scan/rnn.py", "from jaxgate.plugin import catalogue", "jaxgate.plugin.catalogue"),
-    ("scan/rnn.py", "from jaxgate.observe.measure import observe", "jaxgate.observe"),
-    ("scan/rnn.py", "import pytest", "pytest"),
 ]
 ALL = [(f"src/jaxgate/{file}", *rest) for file, *rest in PLANTS]
 ALL += [(f"workloads/{file}", *rest) for file, *rest in OUTSIDE]
