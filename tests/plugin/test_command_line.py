@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from support.projects import NO_OTHERS
 
 from jaxgate.plugin.options.command_line import STARTED
 from jaxgate.plugin.stash import SETTINGS
@@ -28,7 +29,7 @@ def started(project, monkeypatch):
 
     def start(*arguments, addopts=""):
         monkeypatch.setenv("PYTEST_ADDOPTS", addopts)
-        return project.pytester.parseconfigure(*arguments).stash[STARTED]
+        return project.pytester.parseconfigure(*NO_OTHERS, *arguments).stash[STARTED]
 
     return start
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from support.paths import REPOSITORY
+from support.projects import NO_OTHERS
 
 from jaxgate import settings as variables
 from jaxgate.plugin.options import table
@@ -27,7 +28,7 @@ def settings(project, monkeypatch):
             if value is not None:
                 monkeypatch.setenv(name, value)
         project.write("pyproject.toml", f"[tool.pytest]\n{ini}\n")
-        return project.pytester.parseconfigure(*arguments).stash[SETTINGS]
+        return project.pytester.parseconfigure(*NO_OTHERS, *arguments).stash[SETTINGS]
 
     return read
 

@@ -103,10 +103,11 @@ def found(
     wanted = environ.get("JAX_PLATFORMS", "").lower()
     if environ.get(PIN) == "0":
         return []
+    names: Sequence[str] = ()
     for kind in kinds:
         if wanted and not kind.platforms & set(wanted.split(",")):
             continue
-        names = _installed() if installed is None else installed()
+        names = names or (_installed() if installed is None else installed())
         if not any(re.fullmatch(kind.plugin, name.lower().replace("_", "-")) for name in names):
             continue
         chosen = next((environ[name] for name in kind.variables if environ.get(name, "").strip()), None)
