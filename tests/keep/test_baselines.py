@@ -80,6 +80,7 @@ CONTENT = {
     },
     "hardware": {"device_kind": "AMD EPYC", "devices": 1, "platform": "cpu"},
     "eager": False,
+    "first": {},
     "kernels": {},
     "later": {},
     "launched": {},
@@ -119,6 +120,7 @@ FREE = (
     "called",
     "collectives",
     "environment",
+    "first",
     "later",
     "launched",
     "matmuls",
@@ -154,6 +156,7 @@ LATER = {
     ("turns",): {},
     ("kernels",): {},
     ("traced",): {},
+    ("first",): {},
     ("later",): {},
     ("steps",): 0,
     **{

@@ -12,9 +12,7 @@ over one axis of two.
 
 What goes wrong here fails nothing: every device does, holds or sends too much. Planted: parameters that come back
 replicated (a second compile at step 2), a batch that is not split, kernels or activations collected by accident, rows
-and columns swapped, hidden units laid out by the wrong axis, fewer heads than devices, donation lost. What JAX refuses
-(`pmap` on other devices inside `jit`, a batch that the devices do not divide, a sum over explicit axes without a place)
-is asserted in `tests/workloads/test_catalogue_pjit.py`.
+and columns swapped, hidden units laid out by the wrong axis, fewer heads than devices, donation lost.
 
 Sources: JAX's pages "Distributed arrays and automatic parallelization" and "Explicit sharding"; Megatron-LM (Shoeybi et
 al., 2019) for columns then rows, ZeRO (Rajbhandari et al., 2020) for spread parameters, GSPMD (Xu et al., 2021) for the

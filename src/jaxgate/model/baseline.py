@@ -35,6 +35,7 @@ LATER_KEYS = frozenset(
         "facts.unmatched_names",
         "fingerprints.devices",
         "fingerprints.executable",
+        "first",
         "growth",
         "kernels",
         "later",

@@ -326,6 +326,8 @@ class MeasuredProgram(Measured):
     launched: Mapping[str, int] = field(default_factory=dict)
     # the same one by one, in the order of their first calls; empty where they are not all known
     launched_programs: tuple[LaunchedProgram, ...] = ()
+    # how many programs of each function its first call compiles, by name
+    first: Mapping[str, int] = field(default_factory=dict)
     # what its steps after the first three compiled for the first time, to the step; and the last step that was taken
     later: Mapping[str, int] = field(default_factory=dict)
     steps: int = 0

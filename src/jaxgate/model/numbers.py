@@ -129,6 +129,8 @@ MORE_VARIANTS = "program_variants"
 """How many programs the launches of functions need that needed fewer in the baseline, launched as often: likewise."""
 LATER_PROGRAMS = "later_programs"
 """How many programs a later step starts for the first time that the baseline's did not: likewise."""
+FIRST_PROGRAMS = "first_programs"
+"""How many programs of a function the first call compiles, of which the baseline's compiled fewer: likewise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,6 +156,7 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         launched_programs=programs.described,
         transferred=launched.transfers or {},
         unseen=run.stepped.further.unseen,
+        first=run.stepped.first,
         later=run.stepped.further.later,
         steps=run.stepped.further.steps,
         called=run.called.functions,
@@ -275,6 +276,7 @@ def _culprits(run: _Run, build: Callable[[], Computation]) -> Culprits:
         kept=run.stepped.left.described,
         cycles=run.stepped.left.cycles,
         lines={
+            **run.stepped.first_lines,
             **run.programs.lines,
             **run.called.lines,
             **find_jitted_functions(function),

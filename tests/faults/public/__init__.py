@@ -283,6 +283,16 @@ REGRESSIONS = (
         fixed="both layers ask for the same",
     ),
     regression(
+        "AI-Hypercomputer/maxtext", "commit/33a1d71",
+        "a step is compiled ahead for a batch that lies elsewhere, and once more for the real one",
+        "ahead_of_time",
+        ("jnp.float32, sharding=spread)", "jnp.float32)"),
+        moves={"first_programs"},
+        culprit=r"^the first call compiles more programs of a function: loss_of 1 → 2 ",
+        at=("step.lower(", "return step("),
+        fixed="the batch that is described has the sharding of the real one",
+    ),
+    regression(
         "google/flax", 4336,
         "objects of a graph know their owner, so that only the collector frees them, in a pause now and then",
         "module_graph",

@@ -384,6 +384,27 @@ def test_a_program_that_a_later_step_starts_is_red_where_the_baseline_went_as_fa
     assert [str(cause) for cause in verdict.causes] == ([f"a later step starts a program: {found}"] if found else [])
 
 
+@pytest.mark.parametrize(
+    ("before", "jax", "found"),
+    [
+        ({"step": 1}, "", "step 1 → 2 at train.py:9"),
+        ({"step": 1, "iota": 1}, "", "iota 1 → 4, step 1 → 2 at train.py:9"),
+        ({"step": 2, "iota": 4}, "", ""),
+        ({"iota": 9}, "", ""),  # a function that is new in the first call is another program of it, and told as that
+        ({"step": 1}, "0.11.0", ""),  # another release compiles other helpers
+        ({}, "", ""),  # a baseline of before
+    ],
+)
+def test_more_programs_of_a_function_in_the_first_call_are_red(before, jax, found):
+    """A step that is compiled ahead for other arguments than it gets."""
+    known = record(first=before, environment=ENVIRONMENT | ({"jax": jax} if jax else {}))
+    lines = Culprits(lines={"step": "train.py:9"})
+    verdict = judge(CASE, (), measurement(first={"step": 2, "iota": 4}, culprits=lines), known, strict=True)
+    assert verdict.fails is bool(found)
+    named = [str(cause) for cause in verdict.causes]
+    assert named == ([f"the first call compiles more programs of a function: {found}"] if found else [])
+
+
 def test_python_that_takes_longer_and_calls_no_more_waits():
     """Where it calls more, or starts another program, that is the cause."""
     programs = (launched_program(),)

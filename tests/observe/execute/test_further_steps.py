@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxgate.keep.cache import ReferenceCache
 from jaxgate.model.computation import Computation
 from jaxgate.observe.arguments.carry import Carry
 from jaxgate.observe.execute import steps
@@ -289,6 +290,27 @@ def test_the_line_of_plain_python_says_where_its_steps_end():
 
 
 # What steps leave behind, and what comes later
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_the_first_step_counts_its_programs_by_function(warm):
+    """What was compiled before makes no difference: JAX forgets it first. A jitted subject has no such count."""
+
+    @jax.jit
+    def halve(x):
+        return x / 2
+
+    def body(x):
+        return halve(x).sum() + halve(x[:4]).sum() + halve(x).max()
+
+    x = jnp.ones(8)
+    if warm:
+        body(x)
+    measured = observe(lambda: Computation(subject=body, args=(x,), eager=True), store=ReferenceCache(None))
+    assert measured.measurement.first["halve"] == 2
+    assert measured.measurement.culprits.lines["halve"].startswith("tests/observe/execute/test_further_steps.py:")
+    jitted = observe(lambda: Computation(subject=halve, args=(x,)), store=ReferenceCache(None))
+    assert jitted.measurement.first == {}
 
 
 @pytest.mark.parametrize("every", [4, 9, MAX_STEPS, MAX_STEPS + 1])

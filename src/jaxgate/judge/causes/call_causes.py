@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from jaxgate.judge.causes.growth import at, grown, more_of
@@ -23,7 +23,7 @@ from jaxgate.model.measurement import (
     Measurement,
     changed_programs,
 )
-from jaxgate.model.numbers import ARRIVAL_FACTS, LATER_PROGRAMS, MORE_VARIANTS
+from jaxgate.model.numbers import ARRIVAL_FACTS, FIRST_PROGRAMS, LATER_PROGRAMS, MORE_VARIANTS
 from jaxgate.model.verdict import Cause, Finding
 from jaxgate.model.words import shortlist
 
@@ -148,61 +148,80 @@ def waits_for_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Ca
         yield Cause(text=f"waits for the device in each call: {text}", explains=explains)
 
 
-def compare_variants(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
-    """Red where launches, of which there are no more, need more programs: each is traced and compiled by itself."""
-    if found := _more_variants(now, baseline):
-        ours, theirs = (_variants(side) for side in (now, baseline))
-        yield Finding(
-            kind="fact",
-            name=MORE_VARIANTS,
-            status=Status.REGRESSED,
-            now=sum(ours[name] for name in found),
-            against=sum(theirs[name] for name in found),
-            allowed=sum(theirs[name] for name in found),
-            detail="programs of the same function that the launches of a call need",
-        )
+Compiled = dict[str, tuple[int, int]]
+"""Functions, each with the baseline's programs and today's."""
+
+
+def compare_compiles(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
+    """Red where plain Python compiles what the baseline's did not: in a later step, for as many launches, in the first call."""
+    for name, found, detail in (
+        (
+            LATER_PROGRAMS,
+            dict.fromkeys(_later(now, baseline), (0, 1)),
+            "programs that a later step starts, of which the first three show nothing",
+        ),
+        (
+            MORE_VARIANTS,
+            _more_variants(now, baseline),
+            "programs of the same function that the launches of a call need",
+        ),
+        (FIRST_PROGRAMS, _more_at_first(now, baseline), "programs of the same function that the first call compiles"),
+    ):
+        if found:
+            before, ours = (sum(pair[side] for pair in found.values()) for side in (0, 1))
+            yield Finding(
+                kind="fact", name=name, status=Status.REGRESSED, now=ours, against=before, allowed=before, detail=detail
+            )
 
 
 def _variants(side: MeasuredProgram) -> Counter[str]:
     return Counter(one.name for one in side.launched_programs)
 
 
-def _more_variants(now: Measurement, baseline: Baseline) -> list[str]:
-    ours, theirs = _variants(now), _variants(baseline)
-    return [
-        name
-        for name in sorted(ours.keys() & theirs.keys(), key=lambda name: theirs[name] - ours[name])
-        if ours[name] > theirs[name] and now.launched.get(name, 0) <= baseline.launched.get(name, 0)
-    ]
+def _more_variants(now: Measurement, baseline: Baseline) -> Compiled:
+    """Launches, of which there are no more, that need more programs: each is traced and compiled by itself."""
+    more = _more(_variants(now), _variants(baseline))
+    return {name: more[name] for name in more if now.launched.get(name, 0) <= baseline.launched.get(name, 0)}
+
+
+def _more_at_first(now: Measurement, baseline: Baseline) -> Compiled:
+    """Functions that both first calls compile; releases of JAX differ in what they compile by the way."""
+    same = all(now.environment.get(one) == baseline.environment.get(one) for one in ("jax", "jaxlib"))
+    return _more(now.first, baseline.first) if same else {}
+
+
+def _more(ours: Mapping[str, int], theirs: Mapping[str, int]) -> Compiled:
+    """What both have and today's has more of, the most first."""
+    more = {
+        name: (theirs[name], ours[name]) for name in sorted(ours.keys() & theirs.keys()) if ours[name] > theirs[name]
+    }
+    return dict(sorted(more.items(), key=lambda found: found[1][0] - found[1][1]))
 
 
 def needs_variants(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """Functions of which each call compiles more programs than before: other static arguments, other shapes."""
-    found = [] if baseline is None else _more_variants(now, baseline)
-    if baseline is not None and found:
-        ours, theirs = (_variants(side) for side in (now, baseline))
-        named = [f"{name} {theirs[name]} → {ours[name]}{at(name, now.culprits.lines)}" for name in found]
-        text = f"a program for each value of a static argument, or each shape: {shortlist(named, MAX_NAMED)}"
+    if found := {} if baseline is None else _more_variants(now, baseline):
+        text = f"a program for each value of a static argument, or each shape: {_named(found, now)}"
         yield Cause(text=text, explains=frozenset({MORE_VARIANTS, "trace_equations", "stablehlo_ops"}), root=True)
+
+
+def compiles_again_at_first(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """A function that is compiled ahead for other arguments than it is called with, or for two kinds of them."""
+    if found := {} if baseline is None else _more_at_first(now, baseline):
+        text = f"the first call compiles more programs of a function: {_named(found, now)}"
+        yield Cause(text=text, explains=frozenset({FIRST_PROGRAMS, "first_call_ns"}))
+
+
+def _named(found: Compiled, now: Measurement) -> str:
+    lines = now.culprits.lines
+    return shortlist(
+        [f"{name} {before} → {ours}{at(name, lines)}" for name, (before, ours) in found.items()], MAX_NAMED
+    )
 
 
 def explained(baseline: Baseline | None, counted: AbstractSet[str], moves: AbstractSet[str]) -> frozenset[str]:
     """What a count explains: its own facts, and what follows where it is known to have grown."""
     return frozenset(counted if baseline is None else counted | moves)
-
-
-def compare_later(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
-    """Red where a later step of plain Python compiles what the baseline's steps, which went as far, did not."""
-    if found := _later(now, baseline):
-        yield Finding(
-            kind="fact",
-            name=LATER_PROGRAMS,
-            status=Status.REGRESSED,
-            now=len(found),
-            against=0,
-            allowed=0,
-            detail="programs that a later step starts, of which the first three show nothing",
-        )
 
 
 def _later(now: Measurement, baseline: Baseline) -> dict[str, int]:

@@ -67,6 +67,9 @@ class Stepped:
     blame: Blame = field(default_factory=lambda: Blame(complete=True))
     # functions that were traced or compiled in a step, each with its line
     missed: set[tuple[str, str]] = field(default_factory=set)
+    # programs of each function that the first step of plain Python compiled, and the line of each
+    first: dict[str, int] = field(default_factory=dict)
+    first_lines: dict[str, str] = field(default_factory=dict)
     left: LeftBehind = field(default_factory=LeftBehind)  # what each step of plain Python leaves behind
     further: Further = Further()  # what steps that went on from the last one showed
 
@@ -107,6 +110,11 @@ def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock, ow
             stepped.first_call_ns = first_ns
             stepped.first_output = jax.tree.map(on_host if subject.name else _copied, output)
             subject.learn(output, call, held)
+            if not subject.name:
+                stepped.first_lines = _compiled_here(events, culprits)
+                stepped.first = {
+                    name: sum(one.compiles for one in culprits if one.shown == name) for name in stepped.first_lines
+                }
             # It may compile helpers that place its arguments (pmap does), plain Python all it calls; not a jitted subject.
             culprits = [culprit for culprit in culprits if culprit.function == subject.name]
             lines = [f"step 1 {culprit.word}: the first call missed the traced program" for culprit in culprits[:1]]
