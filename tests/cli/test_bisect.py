@@ -101,6 +101,7 @@ def test_the_first_bad_commit_is_named_with_its_verdict(repository, search, caps
     assert f"the first bad commit of model/step: {commits[3]} " in capsys.readouterr().out
 
 
+@nightly
 def test_todays_test_is_taken_where_the_good_side_has_none(repository, search, capsys):
     """With its conftest, over each commit."""
 

@@ -8,12 +8,13 @@ import subprocess
 import sys
 
 import pytest
+from support.corpora import nightly
 from support.projects import model
 
 from jaxgate.keep.machine import HELD, Machine, lock_folder
 
 
-@pytest.mark.parametrize("quiet", [(), ("-q",)], ids=["plain", "quiet"])
+@pytest.mark.parametrize("quiet", [pytest.param((), marks=nightly), ("-q",)], ids=["plain", "quiet"])
 def test_a_lock_that_is_waited_for_is_told(project, tmp_path, monkeypatch, quiet):
     """On the terminal, after two seconds, with the process and its case; then the run goes on as ever."""
     monkeypatch.delenv(HELD)

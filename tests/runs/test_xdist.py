@@ -185,7 +185,7 @@ def test_one_case_of_two_tests_is_found_across_workers(project):
     result.shows("expected one test for the case `model/0`, found two")
 
 
-@pytest.mark.parametrize("mode", ["each", "loadgroup"])
+@pytest.mark.parametrize("mode", [pytest.param("each", marks=nightly), "loadgroup"])
 def test_ways_to_distribute_that_mix_up_cases_are_refused(recorded, mode):
     """With what to do instead."""
     result = recorded.run("-n", "1", "--dist", mode)
