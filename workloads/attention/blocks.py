@@ -12,7 +12,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
-from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, Growth, claim, grows
+from jaxgate import Alternative, Amount, Batch, Computation, Family, Growth, claim, grows
 from workloads.attention.heads import (
     BACKWARD,
     FORWARD,
@@ -70,17 +70,12 @@ LINEAR = (grows("temp_bytes", "text") <= 1, grows("stablehlo_ops", "text") <= 0)
 """Memory grows with the text, not with its square, and a longer text needs no larger program."""
 
 
-@CASES.workload(
-    "{mask}-attention-forward-over-blocks-of-keys-vs-all-at-once",
-    sweep=({"mask": "causal"},),
-    sizes=SIZES,
-)
-def forward(size: Extent, mask: Mask) -> Computation:
+@CASES.workload("causal-attention-forward-over-blocks-of-keys-vs-all-at-once", sizes=SIZES)
+def forward(size: Extent) -> Computation:
     """Blocks of keys against all scores at once."""
-    subject = jax.jit(partial(chunked, mask=mask, block=size.block))
     return Computation(
-        subject=subject,
-        reference=jax.jit(materialised(mask)),
+        subject=jax.jit(partial(chunked, mask="causal", block=size.block)),
+        reference=jax.jit(materialised("causal")),
         grow=Growth(lambda text: shapes(size.longer(text)), text=(1, 2, 4), claims=LINEAR),
         args=make_args(size),
         next_args=onwards,
@@ -89,29 +84,21 @@ def forward(size: Extent, mask: Mask) -> Computation:
         analytic_flops=size.products_flops(FORWARD),
         rtol=size.rtol,
         atol=size.atol,
-        claims=forward_claims(mask),
+        claims=[
+            claim("temp_bytes <= 0.5 * reference", "one block's scores at a time"),
+            claim("matmul_flops == reference", "the same products on both sides"),
+            claim("matmul_flops == analytic_flops", "each key meets each query once"),
+        ],
     )
 
 
-def forward_claims(mask: Mask) -> tuple[Claim, ...]:
-    """What blocks must give, on any hardware; the formula without a mask is what a compiler may fuse as it stands."""
-    less = claim("temp_bytes <= 0.5 * reference", "one block's scores at a time")
-    return (
-        *(() if mask == "full" else (less,)),
-        claim("matmul_flops == reference", "the same products on both sides"),
-        claim("matmul_flops == analytic_flops", "each key meets each query once"),
-    )
-
-
-@CASES.workload(
-    "{mask}-attention-gradient-over-blocks-of-keys-vs-all-at-once", sweep=({"mask": "causal"},), sizes=SIZES
-)
-def gradient(size: Extent, mask: Mask) -> Computation:
+@CASES.workload("causal-attention-gradient-over-blocks-of-keys-vs-all-at-once", sizes=SIZES)
+def gradient(size: Extent) -> Computation:
     """Gradients through blocks that are computed again, against all scores kept."""
     query = shapes(size)[0]
     return Computation(
-        subject=jax.jit(gradients(partial(chunked, mask=mask, block=size.block))),
-        reference=jax.jit(gradients(materialised(mask))),
+        subject=jax.jit(gradients(partial(chunked, mask="causal", block=size.block))),
+        reference=jax.jit(gradients(materialised("causal"))),
         args=make_args(size, query),
         batch=Batch(argument=0, size=size.batch),
         amount=Amount(count=size.batch * size.time, unit="tokens"),

@@ -44,15 +44,11 @@ def looped(step: Step) -> Steps:
     return run
 
 
-@CASES.workload(
-    "{optimiser}-steps-in-one-scan-donated-vs-copied",
-    sweep=({"optimiser": "momentum"},),
-    sizes=SIZES,
-)
-def many_steps(size: Size, optimiser: str) -> Computation:
+@CASES.workload("momentum-steps-in-one-scan-donated-vs-copied", sizes=SIZES)
+def many_steps(size: Size) -> Computation:
     """The scan with its first state donated, against one that copies; the donated Python loop as the alternative."""
-    step = train_step(optimiser)
-    state, x, y = make_inputs(size, optimiser)
+    step = train_step("momentum")
+    state, x, y = make_inputs(size, "momentum")
     xs, ys = (jnp.stack([batch] * STEPS) for batch in (x, y))
     args: tuple[Any, ...] = (state, xs, ys)
     return Computation(

@@ -35,8 +35,8 @@ FAULTS = (
         "batch-donated-and-returned-in-the-same-shape-vs-copied",
         ("return 1.1 * images + 0.1", "return (1.1 * images + 0.1).astype(jnp.bfloat16)"),
         (
-            "        preprocessing(size, returned),\n        carry=0,",
-            "        preprocessing(size, returned),\n        next_args=lambda _, args: args,",
+            "        preprocessing(size, brightened),\n        carry=0,",
+            "        preprocessing(size, brightened),\n        next_args=lambda _, args: args,",
         ),
         moves={"lost_bytes", "aliased_bytes"},
         culprit=r"images \(float32\[64,32,32,3\].*the result of this shape is bfloat16",
@@ -53,8 +53,8 @@ FAULTS = (
         "batch-donated-and-returned-in-the-same-shape-vs-copied",
         ("return 1.1 * images + 0.1", "return (1.1 * images + 0.1)[:, 1:]"),
         (
-            "        preprocessing(size, returned),\n        carry=0,",
-            "        preprocessing(size, returned),\n        next_args=lambda _, args: args,",
+            "        preprocessing(size, brightened),\n        carry=0,",
+            "        preprocessing(size, brightened),\n        next_args=lambda _, args: args,",
         ),
         moves={"lost_bytes", "aliased_bytes"},
         culprit=r"images \(float32\[64,32,32,3\].*no result of this shape",
