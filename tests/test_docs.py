@@ -96,7 +96,7 @@ def test_every_page_is_in_the_navigation_of_the_site():
     groups = runpy.run_path(str(DOCS / "site/conf.py"))["navigation"]().values()
     pages = sorted(page for group in groups for page in group)
     ours = [f"docs/{page.stem}" for page in DOCS.glob("*.md")]
-    assert pages == sorted([*ours, "workloads/README", "docs/site/api"])
+    assert pages == sorted([*ours, "workloads/README", "workloads/contrast/README", "docs/site/api"])
     assert all(groups)
 
 
