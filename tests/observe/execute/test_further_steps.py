@@ -307,7 +307,7 @@ def test_the_first_step_counts_its_programs_by_function(warm):
     if warm:
         body(x)
     measured = observe(lambda: Computation(subject=body, args=(x,), eager=True), store=ReferenceCache(None))
-    assert measured.measurement.first["halve"] == 2
+    assert measured.measurement.first == {"halve": 2}  # and none of JAX's own, of which there are several
     assert measured.measurement.culprits.lines["halve"].startswith("tests/observe/execute/test_further_steps.py:")
     jitted = observe(lambda: Computation(subject=halve, args=(x,)), store=ReferenceCache(None))
     assert jitted.measurement.first == {}

@@ -111,10 +111,7 @@ def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock, ow
             stepped.first_output = jax.tree.map(on_host if subject.name else _copied, output)
             subject.learn(output, call, held)
             if not subject.name:
-                stepped.first_lines = _compiled_here(events, culprits)
-                stepped.first = {
-                    name: sum(one.compiles for one in culprits if one.shown == name) for name in stepped.first_lines
-                }
+                stepped.first, stepped.first_lines = _compiled_first(events, culprits)
             # It may compile helpers that place its arguments (pmap does), plain Python all it calls; not a jitted subject.
             culprits = [culprit for culprit in culprits if culprit.function == subject.name]
             lines = [f"step 1 {culprit.word}: the first call missed the traced program" for culprit in culprits[:1]]
@@ -223,6 +220,12 @@ def _compiled_here(events: Events, culprits: Sequence[Culprit]) -> dict[str, str
     """What this thread has compiled, to the line that calls it; a loader's compiles when it likes."""
     mine = {event.function for event in events.log if event.thread == events.thread}
     return {one.shown: one.where for one in culprits if one.compiles and one.function in mine}
+
+
+def _compiled_first(events: Events, culprits: Sequence[Culprit]) -> tuple[dict[str, int], dict[str, str]]:
+    """Of how many programs each function is, and its line; not JAX's own, which a table that is made once may have needed."""
+    lines = _compiled_here(events, [one for one in culprits if one.defined])
+    return {name: sum(one.compiles for one in culprits if one.shown == name) for name in lines}, lines
 
 
 def _threaded(subject: Subject, stepped: Stepped, name: str, threaded: Call, call: Call) -> Further:
