@@ -11,7 +11,7 @@ from dataclasses import replace
 from jaxgate.ext.energy.model import EnergyRun, NoEnergy, compare_energy, energy_of
 from jaxgate.ext.growth.judge import judge_growth
 from jaxgate.ext.opinion.model import WrongResultError
-from jaxgate.judge.causes.call_causes import compare_compiles
+from jaxgate.judge.causes.call_causes import compare_compiles, compare_first
 from jaxgate.judge.causes.program_causes import compare_products
 from jaxgate.judge.causes.suspects import rank_causes
 from jaxgate.judge.claims import NO_DUEL, check_claims
@@ -157,6 +157,7 @@ def judge(
             findings += compare_products(now, baseline)
             findings += compare_compiles(now, baseline)
             findings += compare_facts(difference, tolerances, recorded=record.recorded)
+            findings += compare_first(now, baseline)
             same_compiler = difference.hardware and not difference.environment
             findings += judge_growth(now, baseline, same_compiler=same_compiler)
             findings += compare_programs(now, baseline, red_quantities(findings))

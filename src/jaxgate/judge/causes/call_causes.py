@@ -153,8 +153,8 @@ Compiled = dict[str, tuple[int, int]]
 
 
 def compare_compiles(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
-    """Red where plain Python compiles what the baseline's did not: in a later step, for as many launches, in the first call."""
-    for name, found, detail in (
+    """Red where plain Python compiles what the baseline's did not: in a later step, or for as many launches."""
+    yield from _compared(
         (
             LATER_PROGRAMS,
             dict.fromkeys(_later(now, baseline), (0, 1)),
@@ -165,8 +165,17 @@ def compare_compiles(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
             _more_variants(now, baseline),
             "programs of the same function that the launches of a call need",
         ),
-        (FIRST_PROGRAMS, _more_at_first(now, baseline), "programs of the same function that the first call compiles"),
-    ):
+    )
+
+
+def compare_first(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
+    """Red where the first call compiles a function more often; what each step shows says more, and comes first."""
+    detail = "programs of the same function that the first call compiles"
+    yield from _compared((FIRST_PROGRAMS, _more_at_first(now, baseline), detail))
+
+
+def _compared(*found_by_name: tuple[str, Compiled, str]) -> Iterator[Finding]:
+    for name, found, detail in found_by_name:
         if found:
             before, ours = (sum(pair[side] for pair in found.values()) for side in (0, 1))
             yield Finding(

@@ -223,9 +223,13 @@ def _compiled_here(events: Events, culprits: Sequence[Culprit]) -> dict[str, str
 
 
 def _compiled_first(events: Events, culprits: Sequence[Culprit]) -> tuple[dict[str, int], dict[str, str]]:
-    """Of how many programs each function is, and its line; not JAX's own, which a table that is made once may have needed."""
-    lines = _compiled_here(events, [one for one in culprits if one.defined])
-    return {name: sum(one.compiles for one in culprits if one.shown == name) for name in lines}, lines
+    """How many programs of each function there are, and its line; of several of one name (lambdas) the most.
+
+    Not of JAX's own, which a table that is made once may have needed.
+    """
+    known = [one for one in culprits if one.defined]
+    lines = _compiled_here(events, known)
+    return {name: max(one.compiles for one in known if one.shown == name) for name in lines}, lines
 
 
 def _threaded(subject: Subject, stepped: Stepped, name: str, threaded: Call, call: Call) -> Further:
