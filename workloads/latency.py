@@ -134,10 +134,8 @@ def make_layers(size: Layers) -> tuple[Any, Any]:
     return jax.device_put((mlp_params(draw, size.width, size.layers), draw((1, size.width))))
 
 
-@CASES.workload(
-    "latency-of-one-request-to-an-mlp-{calls}-vs-weights-in-the-program", sweep=({"calls": "blocked"},), sizes=LAYERS
-)
-def perceptron(size: Layers, calls: str) -> Computation:
+@CASES.workload("latency-of-one-request-to-an-mlp-blocked-vs-weights-in-the-program", sizes=LAYERS)
+def perceptron(size: Layers) -> Computation:
     """Weights as arguments, against weights that the program has captured."""
     params, x = make_layers(size)
 
@@ -150,7 +148,7 @@ def perceptron(size: Layers, calls: str) -> Computation:
         args=(params, x),
         grow=Growth(lambda samples: (params, stretched(samples, x)), samples=(2, 4, 8), claims=[ONE_PROGRAM]),
         batch=Batch(argument=1, size=1, unit="requests"),
-        contract=CONTRACTS[calls],
+        contract=CONTRACTS["blocked"],
         analytic_flops=size.request_flops,
         rtol=size.tolerance,
         atol=size.tolerance,

@@ -15,7 +15,7 @@ from jax.experimental.compilation_cache import compilation_cache
 EVERY = "ALL_TESTS"
 """The variable that has all of it tried, as every night."""
 nightly = pytest.mark.skipif(
-    not os.environ.get(EVERY), reason=f"one like it is run, and this takes 10 s or more; with {EVERY}=1"
+    not os.environ.get(EVERY), reason=f"one like it is run, and this is one of the longest; with {EVERY}=1"
 )
 """For tests that start several processes, where a shorter one asks nearly the same."""
 

@@ -30,11 +30,6 @@ class Size:
     layers: int
 
     @property
-    def batch_bytes(self) -> int:
-        """Inputs and targets of one step: x and y [batch, width], float32."""
-        return 2 * 4 * self.batch * self.width
-
-    @property
     def step_flops(self) -> int:
         """Per layer: forward, gradient of the kernel, gradient of the input (which the first layer does not need)."""
         return (3 * self.layers - 1) * 2 * self.batch * self.width * self.width

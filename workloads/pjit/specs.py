@@ -1,4 +1,4 @@
-"""One part of a network each, forward: attention by heads, a perceptron by hidden units, one sum and nothing else."""
+"""One part of a network, forward: attention by heads, one sum and nothing else."""
 
 from __future__ import annotations
 

@@ -21,20 +21,18 @@ CASES = Family("shapes")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """A perceptron [width, width] x layers, and logits over a vocabulary.
+    """A perceptron [width, width] x layers.
 
     Attributes:
-        batch: Samples, or rows of logits.
+        batch: Samples.
         width: Features.
         layers: Of the perceptron.
-        vocabulary: Logits in a row.
         rtol: Between subject and reference; accelerators round the operands of a product to fewer bits.
     """
 
     batch: int
     width: int
     layers: int
-    vocabulary: int
     rtol: float = 1e-4
 
     @property
@@ -49,8 +47,8 @@ class Size:
 
 
 SIZES: dict[Literal["small", "full"], Size] = {
-    "small": Size(batch=32, width=64, layers=2, vocabulary=256),
-    "full": Size(batch=4096, width=2048, layers=8, vocabulary=32768, rtol=1e-2),
+    "small": Size(batch=32, width=64, layers=2),
+    "full": Size(batch=4096, width=2048, layers=8, rtol=1e-2),
 }
 
 

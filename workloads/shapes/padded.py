@@ -1,4 +1,4 @@
-"""A training step over texts of different lengths: all filled up to one shape, to one of a few, or each in its own.
+"""A training step over texts of different lengths: filled up to the nearer of two lengths, or all to the longest.
 
 One shape is one program, and pays for tokens that are not there; a shape for each length is a program for each. Batches
 come in turn: the first holds short texts, the second longer ones, the third the longest.
@@ -22,8 +22,8 @@ CASES = Family("shapes")
 LEARNING_RATE = 0.01
 TURNS = (3 / 8, 5 / 8, 1)
 """The longest text of each batch, as a share of the longest of all."""
-BUCKETS = {2: (1 / 2, 1)}
-"""Lengths to which texts are filled up, as shares of the longest of all, by how many there are."""
+BUCKETS = (1 / 2, 1)
+"""Lengths to which texts are filled up, as shares of the longest of all."""
 
 Encoder = Callable[[Tree, jax.Array, jax.Array], jax.Array]
 
@@ -68,10 +68,10 @@ def batches(size: Size, buckets: tuple[int, ...]) -> list[tuple[Any, ...]]:
 @CASES.workload("ragged-batches-padded-to-2-shapes-vs-one", sizes=SIZES)
 def few_shapes(size: Size) -> Computation:
     """Batches filled up to the least of two lengths, against the longest of all."""
-    turns = batches(size, tuple(int(share * size.longest) for share in BUCKETS[2]))
+    turns = batches(size, tuple(int(share * size.longest) for share in BUCKETS))
     tokens, lengths, _ = turns[0]
     after, args = cycle(turns, lengths=1), (make_params(size), *turns[0])
-    shorter = BUCKETS[2][0]
+    shorter = BUCKETS[0]
     return Computation(
         subject=jax.jit(train_step(encode), donate_argnums=0),
         reference=jax.jit(train_step(filled_up(size.longest))),

@@ -1,4 +1,4 @@
-"""Where a second forward pass costs nothing, and where it does: layers written out in one program, and two programs.
+"""Where a second forward pass costs what it looks like: in a program of its own.
 
 Two equal passes in one program are one common subexpression: the compiler drops the second. It does not look into
 loops, and not across programs.

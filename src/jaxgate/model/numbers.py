@@ -131,6 +131,8 @@ LATER_PROGRAMS = "later_programs"
 """How many programs a later step starts for the first time that the baseline's did not: likewise."""
 FIRST_PROGRAMS = "first_programs"
 """How many programs of a function the first call compiles, of which the baseline's compiled fewer: likewise."""
+COMPARISONS = frozenset({WIDER_PRODUCTS, MORE_VARIANTS, LATER_PROGRAMS, FIRST_PROGRAMS})
+"""What a waiver may name besides facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

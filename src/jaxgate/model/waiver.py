@@ -9,7 +9,7 @@ from datetime import date
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from jaxgate.model.claim import claim
-from jaxgate.model.numbers import FACT_NAMES, FIRST_PROGRAMS, LATER_PROGRAMS, MORE_VARIANTS, WIDER_PRODUCTS
+from jaxgate.model.numbers import COMPARISONS, FACT_NAMES
 
 TIME = "time"
 """The quantity of a waiver that accepts a slow-down; its ``up_to`` is a ratio to the baseline."""
@@ -55,10 +55,7 @@ class Waiver:
             except ValueError as error:
                 raise ValueError(f"key `quantity`: {error}") from None
         fact = self.quantity.partition(" of ")[0]  # ``temp_bytes of step``: of one program that plain Python launches
-        if (
-            fact not in FACT_NAMES | {TIME, WIDER_PRODUCTS, LATER_PROGRAMS, MORE_VARIANTS, FIRST_PROGRAMS}
-            and not self.is_claim
-        ):
+        if fact not in FACT_NAMES | COMPARISONS | {TIME} and not self.is_claim:
             raise ValueError(
                 "key `quantity`: expected a fact's name such as `temp_bytes`, a claim such as "
                 f"`donated_bytes >= 1`, or `{TIME}`, found {self.quantity!r}"

@@ -72,10 +72,10 @@ FAULTS = (
         "the batch that fits is that of the plain step",
         "transformer-stacked-remat-largest-batch-in-memory-vs-plain",
         (
-            "    args = make_args(kind, form, size, size.batch // 2)\n    return Computation(\n"
-            "        subject=jax.jit(train_step(remat(form, layer, POLICY)), donate_argnums=0)",
-            "    args = make_args(kind, form, size, size.batch // 2)\n    return Computation(\n"
-            "        subject=jax.jit(train_step(stack(form, layer)), donate_argnums=0)",
+            "    args = make_args(KIND, FORM, size, size.batch // 2)\n    return Computation(\n"
+            "        subject=jax.jit(train_step(remat(FORM, layer, POLICY)), donate_argnums=0)",
+            "    args = make_args(KIND, FORM, size, size.batch // 2)\n    return Computation(\n"
+            "        subject=jax.jit(train_step(stack(FORM, layer)), donate_argnums=0)",
         ),
         moves={"largest_batch"},
         culprit=r"remat is lost or keeps more",

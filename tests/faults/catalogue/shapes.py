@@ -13,7 +13,7 @@ FAULTS = (
     padded(
         "batches come in their own shapes",
         "ragged-batches-padded-to-2-shapes-vs-one",
-        ("2: (1 / 2, 1)", "2: (3 / 8, 5 / 8, 1)"),
+        ("BUCKETS = (1 / 2, 1)", "BUCKETS = (3 / 8, 5 / 8, 1)"),
         ("expected_traces=len({", "expected_traces=2 or len({"),
         moves={"traces"},
         culprit=r"step 2 retraced: tokens: int32\[6,24\] → int32\[6,40\]",

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import builtins
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from jaxgate.judge.causes.growth import at, grown, more_of
+from jaxgate.judge.causes.growth import at, counted, grown, more_of
 from jaxgate.judge.policy import BY_NAME
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.decision import Status
@@ -148,84 +148,73 @@ def waits_for_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Ca
         yield Cause(text=f"waits for the device in each call: {text}", explains=explains)
 
 
-Compiled = dict[str, tuple[int, int]]
-"""Functions, each with the baseline's programs and today's."""
-
-
 def compare_compiles(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
     """Red where plain Python compiles what the baseline's did not: in a later step, or for as many launches."""
-    yield from _compared(
-        (
-            LATER_PROGRAMS,
-            dict.fromkeys(_later(now, baseline), (0, 1)),
-            "programs that a later step starts, of which the first three show nothing",
-        ),
-        (
-            MORE_VARIANTS,
-            _more_variants(now, baseline),
-            "programs of the same function that the launches of a call need",
-        ),
+    later = dict.fromkeys(_later(now, baseline), 1)
+    yield from _red(
+        LATER_PROGRAMS, [*later], later, {}, "that a later step starts, of which the first three show nothing"
     )
+    ours, theirs = (_variants(side) for side in (now, baseline))
+    needed = _more_variants(now, baseline)
+    yield from _red(MORE_VARIANTS, needed, ours, theirs, "of the same function that the launches of a call need")
 
 
 def compare_first(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
     """Red where the first call compiles a function more often; what each step shows says more, and comes first."""
-    detail = "programs of the same function that the first call compiles"
-    yield from _compared((FIRST_PROGRAMS, _more_at_first(now, baseline), detail))
+    more = _more_at_first(now, baseline)
+    yield from _red(
+        FIRST_PROGRAMS, more, now.first, baseline.first, "of the same function that the first call compiles"
+    )
 
 
-def _compared(*found_by_name: tuple[str, Compiled, str]) -> Iterator[Finding]:
-    for name, found, detail in found_by_name:
-        if found:
-            before, ours = (sum(pair[side] for pair in found.values()) for side in (0, 1))
-            yield Finding(
-                kind="fact", name=name, status=Status.REGRESSED, now=ours, against=before, allowed=before, detail=detail
-            )
+def _red(
+    name: str, found: Sequence[str], ours: Mapping[str, int], theirs: Mapping[str, int], which: str
+) -> Iterator[Finding]:
+    if found:
+        today, before = (sum(side.get(one, 0) for one in found) for side in (ours, theirs))
+        yield Finding(
+            kind="fact", name=name, status=Status.REGRESSED,
+            now=today, against=before, allowed=before, detail=f"programs {which}",
+        )  # fmt: skip
 
 
 def _variants(side: MeasuredProgram) -> Counter[str]:
     return Counter(one.name for one in side.launched_programs)
 
 
-def _more_variants(now: Measurement, baseline: Baseline) -> Compiled:
+def _more_variants(now: Measurement, baseline: Baseline) -> list[str]:
     """Launches, of which there are no more, that need more programs: each is traced and compiled by itself."""
     more = _more(_variants(now), _variants(baseline))
-    return {name: more[name] for name in more if now.launched.get(name, 0) <= baseline.launched.get(name, 0)}
+    return [name for name in more if now.launched.get(name, 0) <= baseline.launched.get(name, 0)]
 
 
-def _more_at_first(now: Measurement, baseline: Baseline) -> Compiled:
+def _more_at_first(now: Measurement, baseline: Baseline) -> list[str]:
     """Functions that both first calls compile; releases of JAX differ in what they compile by the way."""
     same = all(now.environment.get(one) == baseline.environment.get(one) for one in ("jax", "jaxlib"))
-    return _more(now.first, baseline.first) if same else {}
+    return _more(now.first, baseline.first) if same else []
 
 
-def _more(ours: Mapping[str, int], theirs: Mapping[str, int]) -> Compiled:
+def _more(ours: Mapping[str, int], theirs: Mapping[str, int]) -> list[str]:
     """What both have and today's has more of, the most first."""
-    more = {
-        name: (theirs[name], ours[name]) for name in sorted(ours.keys() & theirs.keys()) if ours[name] > theirs[name]
-    }
-    return dict(sorted(more.items(), key=lambda found: found[1][0] - found[1][1]))
+    more = more_of(ours, theirs)
+    return sorted(more.keys() & theirs.keys(), key=lambda name: (-more[name], name))
 
 
 def needs_variants(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """Functions of which each call compiles more programs than before: other static arguments, other shapes."""
-    if found := {} if baseline is None else _more_variants(now, baseline):
-        text = f"a program for each value of a static argument, or each shape: {_named(found, now)}"
+    if baseline is not None and (found := _more_variants(now, baseline)):
+        ours, theirs = (_variants(side) for side in (now, baseline))
+        named = shortlist([counted(name, ours, theirs, now.culprits.lines) for name in found], MAX_NAMED)
+        text = f"a program for each value of a static argument, or each shape: {named}"
         yield Cause(text=text, explains=frozenset({MORE_VARIANTS, "trace_equations", "stablehlo_ops"}), root=True)
 
 
 def compiles_again_at_first(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """A function that is compiled ahead for other arguments than it is called with, or for two kinds of them."""
-    if found := {} if baseline is None else _more_at_first(now, baseline):
-        text = f"the first call compiles more programs of a function: {_named(found, now)}"
+    if baseline is not None and (found := _more_at_first(now, baseline)):
+        named = shortlist([counted(name, now.first, baseline.first, now.culprits.lines) for name in found], MAX_NAMED)
+        text = f"the first call compiles more programs of a function: {named}"
         yield Cause(text=text, explains=frozenset({FIRST_PROGRAMS, "first_call_ns"}))
-
-
-def _named(found: Compiled, now: Measurement) -> str:
-    lines = now.culprits.lines
-    return shortlist(
-        [f"{name} {before} → {ours}{at(name, lines)}" for name, (before, ours) in found.items()], MAX_NAMED
-    )
 
 
 def explained(baseline: Baseline | None, counted: AbstractSet[str], moves: AbstractSet[str]) -> frozenset[str]:
