@@ -148,7 +148,7 @@ def compile_subject(computation: Computation, tools: Tools) -> CompiledSubject:
     # Before anybody waits in a collective for one who is in another, or in none.
     tools.together.same("the program", lowered.stage.as_text)
     tools.progress("compiling")
-    program = compile_program(lowered, clocks=tools.clocks, lines=True, target=tools.target)
+    program = compile_program(lowered, clocks=tools.clocks, lines=True, compiler=tools.compiler)
     refuse_idle(program)
     devices = devices_of(program.executable)
     processes = processes_of(devices)

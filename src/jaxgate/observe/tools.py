@@ -14,6 +14,8 @@ from jaxgate.model.baseline import Baseline
 from jaxgate.model.machine import HardwareKey
 from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.trace.clocks import CLOCKS, Clocks
+from jaxgate.observe.trace.lowering import Lowered
+from jaxgate.observe.trace.stages import compile_here
 
 Announce = Callable[[str], None]
 """Called with the stage that begins."""
@@ -51,3 +53,8 @@ class Tools:
     def platform(self) -> str | None:
         """What functions are lowered for; ``None`` for that of their arguments."""
         return None if self.target is None else self.target.target.lowering
+
+    @property
+    def compiler(self) -> Callable[[Lowered], Any]:
+        """What compiles: for the devices that are here, or for the target."""
+        return compile_here if self.target is None else self.target.compile

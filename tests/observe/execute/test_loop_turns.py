@@ -59,7 +59,7 @@ moved.defjvp(lambda primals, tangents: (moved(primals[0]), tangents[0] * halve(p
 def turns_of(function, *args, store=None):
     """What is counted for a function and its arguments."""
     lowered = lower(function, args, {}, role="subject", clock=CLOCKS.thread)
-    program = compile_program(lowered, clocks=CLOCKS, lines=False, target=None)
+    program = compile_program(lowered, clocks=CLOCKS)
     compiled = SimpleNamespace(
         program=program, lowered=lowered, call=(args, {}), processes=1, inputs=str(args), surroundings=""
     )

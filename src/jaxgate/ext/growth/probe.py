@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from math import prod
 from typing import Any
@@ -33,6 +33,8 @@ _ARRAY = re.compile(r"((?:\d+x)*)[a-z]+(\d+)$")
 _SENT = re.compile(r"[a-z]+(\d+)\[([\d,]*)\]")
 _CAPTURED = "captured arrays"
 _SIZE = re.compile(r"\d+")
+_NEVER_CALLED = {"xla_backend_optimization_level": 0}
+"""LLVM spends half of a CPU's compile time on machine code, on which no fact of ``COMPILED`` depends."""
 
 Known = Mapping[str, int | None]
 Compiled = tuple[Known, Mapping[str, int]]
@@ -61,10 +63,11 @@ def observe_growth(
     surroundings = fingerprint(base.hardware, sorted(base.environment.items()))
     baseline = None if tools.recording else tools.accepted(base.hardware)
     beside = tools.target is None and tools.together is ALONE
+    compile_one = _quickly if tools.target is None and base.hardware.platform == "cpu" else tools.compiler
     lines: dict[str, str] = {}
     traced: dict[str, list[tuple[Known, Parts]]] = {}
     compiled: dict[str, Compiled] = {}
-    waiting: dict[str, Lowered] = {}
+    waiting: dict[str, tuple[Lowered, Callable[[Lowered], Any]]] = {}
     refused: dict[str, str] = {}
     keys: dict[str, list[str]] = {}
     with ThreadPoolExecutor(max_workers=1) as compiler:  # it works without Python, while the next size is traced
@@ -82,17 +85,16 @@ def observe_growth(
                     known = None if unreadable else _own(lowered, base) or _remembered(key, tools, accepted)
                     # Compiling may be something that all processes of a job must do at once.
                     if tools.together.anyone(f"looking at {stage}: not remembered", known is None) or known is None:
-                        waiting[key] = lowered
-                        if beside:
-                            compiler.submit(lowered.stage.compile)
+                        begun = compiler.submit(compile_one, lowered) if beside else None
+                        waiting[key] = lowered, compile_one if begun is None else partial(_end, begun)
                     else:
                         compiled[key] = known
                 traced[name].append(_read(lowered, lines))  # of each: other Python may write the same program
-    nameless = {key for key, lowered in waiting.items() if lowered.options is None}
-    for key, lowered in waiting.items():
+    nameless = {key for key, (lowered, _) in waiting.items() if lowered.options is None}
+    for key, (lowered, made) in waiting.items():
         tools.progress(f"compiling the {lowered.role}")
         try:
-            compiled[key] = _compiled(lowered, "" if key in nameless else key, tools)
+            compiled[key] = _compiled(lowered, made, "" if key in nameless else key, tools)
         except NotOnTargetError as error:
             compiled[key], refused[key] = ({}, {}), str(error)
     unknown = {
@@ -178,9 +180,17 @@ def _remembered(key: str, tools: Tools, accepted: Grown | None) -> Compiled | No
     return facts, {kind: counts[place] for kind, counts in accepted.parts["collectives"].items()}
 
 
-def _compiled(lowered: Lowered, key: str, tools: Tools) -> Compiled:
+def _quickly(lowered: Lowered) -> jax.stages.Compiled:
+    return lowered.stage.compile(_NEVER_CALLED)
+
+
+def _end(begun: Future[Any], _: Lowered) -> Any:
+    return begun.result()
+
+
+def _compiled(lowered: Lowered, compiler: Callable[[Lowered], Any], key: str, tools: Tools) -> Compiled:
     """The same by the compiler; remembered under a key, if there is one."""
-    program = compile_program(lowered, clocks=tools.clocks, lines=False, target=tools.target)
+    program = compile_program(lowered, clocks=tools.clocks, compiler=compiler)
     sent = read_communication(program, devices_of(program.executable))
     facts = {fact: getattr(program.facts, fact) for fact in COMPILED}
     facts |= {"collectives": sent.count, "collective_bytes": sent.nbytes}

@@ -13,7 +13,6 @@ from typing import Any
 
 import jax
 
-from jaxgate.ext.targets.interface import TargetCompiler
 from jaxgate.model.computation import Alternative
 from jaxgate.model.measurement import ReferenceFacts
 from jaxgate.model.numbers import Facts, Phases
@@ -24,7 +23,6 @@ from jaxgate.observe.execute.subjects import JittedSubject
 from jaxgate.observe.machine.environment import fingerprint
 from jaxgate.observe.program.communication import read_communication
 from jaxgate.observe.tools import Tools
-from jaxgate.observe.trace.clocks import Clocks
 from jaxgate.observe.trace.lowering import Lowered, lower
 from jaxgate.observe.trace.stages import compile_program, devices_of
 
@@ -60,7 +58,7 @@ def observe_reference(
         numbers, outputs = found
         return Reference(_recalled(lowered, numbers), jax.tree.unflatten(tree, outputs), lowered)
     tools.progress("compiling the reference")
-    known = _compiled(lowered, tools.clocks)
+    known = _compiled(lowered, tools)
     tools.progress("running the reference")
     subject = JittedSubject.of(lowered, call)
     fresh = subject.fresh()
@@ -118,7 +116,7 @@ def compile_alternative(
     if not tools.together.anyone(f"the {role} is not remembered", found is None) and found is not None:
         return _recalled(lowered, found[0])
     tools.progress(f"compiling the {role}")
-    known = _compiled(lowered, tools.clocks, tools.target)
+    known = _compiled(lowered, tools)
     tools.store.save(key, _numbers(known), [])
     return known
 
@@ -142,8 +140,8 @@ def _recalled(lowered: Lowered, numbers: Mapping[str, Any]) -> ReferenceFacts:
     return ReferenceFacts(facts=Facts(**numbers["facts"]), phases=phases, cached=True)
 
 
-def _compiled(lowered: Lowered, clocks: Clocks, target: TargetCompiler | None = None) -> ReferenceFacts:
-    program = compile_program(lowered, clocks=clocks, target=target)
+def _compiled(lowered: Lowered, tools: Tools) -> ReferenceFacts:
+    program = compile_program(lowered, clocks=tools.clocks, compiler=tools.compiler)
     communication = read_communication(program, devices_of(program.executable))
     facts = replace(program.facts, collectives=communication.count, collective_bytes=communication.nbytes)
     return ReferenceFacts(facts=facts, phases=program.phases, cached=False)

@@ -6,13 +6,12 @@ The devices of a program, and in which order it is laid out on them: StableHLO d
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 
-from jaxgate.ext.targets.interface import TargetCompiler
 from jaxgate.model.measurement import InvalidCaseError, Leaf
 from jaxgate.model.numbers import Facts, Phases
 from jaxgate.observe.arguments.signature import place_signature, replicated_bytes
@@ -52,23 +51,28 @@ class Program:
         )
 
 
+def compile_here(lowered: Lowered) -> jax.stages.Compiled:
+    """Compile for the devices of the arguments."""
+    return lowered.stage.compile()
+
+
 def compile_program(
-    lowered: Lowered, *, clocks: Clocks, lines: bool = False, target: TargetCompiler | None = None
+    lowered: Lowered, *, clocks: Clocks, lines: bool = False, compiler: Callable[[Lowered], Any] = compile_here
 ) -> Program:
-    """Compile a lowered function for the devices of its arguments, or for a target.
+    """Compile a lowered function, and read its facts.
 
     Args:
         lowered: The function.
         clocks: Time the compiler; that of a target is not timed.
         lines: Whether to look up where its operations come from.
-        target: Hardware that is not there, for which it was lowered.
+        compiler: Gives the executable: that of the attached devices, or of hardware that is not there.
 
     Raises:
         InvalidCaseError: If the compiler refuses it.
     """
     with record(others=False) as events, guarded(f"compiling the {lowered.role}"), uncollected():
         begin, busy = clocks.wall(), clocks.process()
-        executable = lowered.stage.compile() if target is None else target.compile(lowered)
+        executable = compiler(lowered)
         took_ns, busy_ns = clocks.wall() - begin, clocks.process() - busy
     if jax.default_backend() == "cpu":  # elsewhere the compiler waits for the device: it tries programs out
         took_ns = min(took_ns, busy_ns)
