@@ -16,6 +16,7 @@ COMMANDS = {
     "diff": "diff",
     "doctor": "doctor",
     "repro": "repro",
+    "loop": "",
     "ranks": "",
 }
 """Folders of ``ext/`` that can be taken away today, and the command that goes with each."""

@@ -28,6 +28,7 @@ from jaxgate.model.computation import Batch
 from jaxgate.model.decision import Status
 from jaxgate.model.machine import HardwareKey
 from jaxgate.model.measurement import InvalidCaseError, Measurement
+from jaxgate.model.numbers import Samples
 from jaxgate.model.verdict import Verdict
 from jaxgate.model.workload import Case, Cost, Tolerance
 from jaxgate.observe.arguments.carry import Names
@@ -206,13 +207,47 @@ class Gate:
 
     def _gate(self, case: Case, names: Sequence[str]) -> Verdict:
         """Gate one case, which has these names on other hardware or in other sizes."""
+        self._claim(case.name, names)
+        return self._end(*self._judge(case))
+
+    def _claim(self, case: str, names: Sequence[str]) -> None:
         with usage_errors():
-            self.test.claim(case.name)
+            self.test.claim(case)
         for each in names:
             problem = self._session.result.add_name(each, self._item.nodeid)
             if problem:
                 pytest.fail(problem, pytrace=False)
-        return self._end(*self._judge(case))
+
+    def judge_by(
+        self,
+        name: str | None,
+        judge: Callable[[GateSession, str, Callable[[str], None]], tuple[Verdict, Samples]],
+    ) -> Verdict:
+        """Gate what is no single call: the verdict is somebody else's, all that follows from it is as for a case.
+
+        Args:
+            name: As of a call.
+            judge: Gives the verdict of the case with this name, and times for its row.
+        """
+        with usage_errors():
+            self._begin(name)
+            case = "/".join(self._session.names.of(self._item.nodeid, name))
+        self._claim(case, (case,))
+        try:
+            with self._session.progress(case) as progress:
+                verdict, samples = judge(self._session, case, progress)
+        except InvalidCaseError as error:
+            return self._end(self._invalid(case, error), None)
+        if self._benchmark.group is None:
+            self._benchmark.group = case.partition("/")[0]
+        replay(self._item, self._benchmark, samples)
+        return self._end(JudgedCase(verdict=verdict, is_final=True), None)
+
+    def _invalid(self, case: str, error: InvalidCaseError) -> JudgedCase:
+        if error.__cause__ is not None:
+            text = "".join(traceback.format_exception(error.__cause__))
+            self._item.add_report_section("call", "jaxgate: where it was raised", text)
+        return JudgedCase(verdict=judge_invalid(case, error), is_final=True)
 
     def end_test(self, error: BaseException | None) -> None:
         """Fail the test at its end for what its named gates found; note one that may have more cases than it came to.
@@ -297,10 +332,7 @@ class Gate:
                 engine_ns = time.perf_counter_ns() - begin - jax_ns(measurement)
                 judged = judge_case(self._session, case, observed, test=self._item.nodeid, progress=progress)
         except InvalidCaseError as error:
-            if error.__cause__ is not None:
-                text = "".join(traceback.format_exception(error.__cause__))
-                self._item.add_report_section("call", "jaxgate: where it was raised", text)
-            return JudgedCase(verdict=judge_invalid(case.name, error), is_final=True), None
+            return self._invalid(case.name, error), None
         verdict, duel_ns = judged.verdict, judged.on_baseline_ns
         self._fill_row(case, measurement, verdict, engine_ns)
         settled = (

@@ -21,6 +21,7 @@ from jaxgate.plugin.stash import GATE, SETTINGS, STDERR, SUSPECT, TESTS, Tests
 from jaxgate.plugin.xdist import devices, nodes
 
 if TYPE_CHECKING:
+    from jaxgate.ext.loop.gate import GateLoop
     from jaxgate.plugin.gate import Gate
 
 
@@ -123,6 +124,14 @@ def gate(request: pytest.FixtureRequest) -> Gate:
         item.stash[GATE] = begin(config).gate(request, benchmark)
     own: Gate = item.stash[GATE]
     return own
+
+
+@pytest.fixture
+def gate_loop(gate: Gate) -> GateLoop:
+    """Gate a training loop with its data, log, save and restore: ``gate_loop(make_state, batches, step, ...)``."""
+    from jaxgate.ext.loop.gate import GateLoop  # noqa: PLC0415 - imports JAX
+
+    return GateLoop(gate)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -133,17 +133,9 @@ def judge_test(
         UsageError: If it came to no result.
     """
     results = folder / "results.json"
-    command = [str(side.python), "-m", "pytest", test, "-q", "--color=no", "-p", "no:cacheprovider", *against]
-    command += [
-        "--no-perf-strict",
-        "--perf-max-undecided=1",
-        "--perf-profile=never",
-        f"--perf-artifacts={folder / 'pages'}",
-    ]
     results.unlink(missing_ok=True)  # another revision's, of a run that was ended
-    # A revision of the past is no event of today.
-    variables = _variables(side) | {RESULTS_INTO: str(results), "JAXGATE_HISTORY": "none"}
-    done = run(command, folder=side.project, variables=variables)
+    arguments = (*against, f"--perf-artifacts={folder / 'pages'}")
+    done = run_test(side, test, {RESULTS_INTO: str(results)}, arguments, run)
     try:
         found = read_run_file(results)
     except (OSError, ValueError):
@@ -151,6 +143,31 @@ def judge_test(
     finally:
         results.unlink(missing_ok=True)
     return dict(found)
+
+
+def run_test(
+    side: Side,
+    test: str,
+    variables: Mapping[str, str],
+    arguments: Sequence[str] = (),
+    run: Callable[..., Finished] = run_child,
+) -> Finished:
+    """Run a test in a process of its own, which is no event of the history."""
+    command = [
+        str(side.python),
+        "-m",
+        "pytest",
+        test,
+        "-q",
+        "-rfEs",
+        "--color=no",
+        "-p",
+        "no:cacheprovider",
+        *arguments,
+    ]
+    command += ["--no-perf-strict", "--perf-max-undecided=1", "--perf-profile=never"]
+    here = _variables(side) | {"JAXGATE_HISTORY": "none"} | dict(variables)
+    return run(command, folder=side.project, variables=here)
 
 
 def _variables(side: Side) -> dict[str, str]:

@@ -191,7 +191,7 @@ class EvidenceCollector:
             if why_not and not (several or never or now is None):
                 self.left.append(verdict.case)
             if observed is None or verdict.status is Status.RESOURCE_EXHAUSTED or why_not:
-                capture = replace(capture, notes=(why_not or "not profiled: it could not be measured",))
+                capture = replace(capture, notes=(why_not or "not profiled: there is no call to repeat",))
             else:
                 capture, texts = self._profile(capture, verdict, observed, record, opponent)
             verdict = _with(verdict, replace(capture, seconds=time.perf_counter() - begin))

@@ -1,0 +1,127 @@
+"""The ``gate_loop`` fixture's object: run a loop, let another process resume it, judge both."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jaxgate.engine.run.session import GateSession
+from jaxgate.ext.loop.judge import judge_loop
+from jaxgate.ext.loop.model import Loop, Seen
+from jaxgate.ext.loop.resume import compare, end_of, resume
+from jaxgate.ext.loop.watch import watch
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.model.numbers import Samples
+from jaxgate.model.verdict import Verdict
+from jaxgate.observe.tools import Announce
+from jaxgate.plugin.gate_arguments import usage_errors
+from jaxgate.processes.pytest_child import Side, ended, last_line, run_test
+
+if TYPE_CHECKING:
+    from jaxgate.plugin.gate import Gate
+
+RESUMES = "JAXGATE_RESUMES"
+"""The folder of what another process saved, and under which name."""
+_SAID, _SAVED = "said", "saved"
+
+
+class GateLoop:
+    """Call it in a test, with the parts of a training loop."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    def __call__(
+        self,
+        make_state: Callable[[], Any],
+        batches: Callable[[], Any],
+        step: Callable[[Any, Any], tuple[Any, Any]],
+        *,
+        name: str | None = None,
+        **parts: Any,
+    ) -> Verdict:
+        """Gate a training loop.
+
+        Args:
+            make_state: Makes the state of the first step; called in each process.
+            batches: Gives an iterator over batches, from the first one on; called in each process.
+            step: Called with state and batch; gives the next state, and what is logged.
+            name: Name of the case instead of the test's, as of ``gate``.
+            parts: ``log``, called with the number of a step and what it gave; ``save``, with an empty folder and the state;
+                ``restore``, with that folder and a new state, gives the saved one; ``steps``, 20 of them by default; ``allow``,
+                what of ``docs/loops.md`` may be, by name.
+
+        Returns:
+            The verdict, if the test goes on.
+
+        Raises:
+            pytest.fail.Exception: If the verdict fails the test, or the arguments do not fit together; its text says why.
+        """
+        with usage_errors():
+            loop = Loop(make_state=make_state, batches=batches, step=step, **parts)
+        return self._gate.judge_by(name, partial(_judge, loop, self._gate.test.item.nodeid))
+
+
+def _judge(loop: Loop, test: str, session: GateSession, case: str, progress: Announce) -> tuple[Verdict, Samples]:
+    told, _, folder = os.environ.get(RESUMES, "").partition("=")
+    why = _why_not(session, "" if not folder else "resumed" if told == case else "another loop is resumed")
+    if folder and told == case:
+        leave(loop, Path(folder), progress)
+    if why:
+        session.result.left_out[test] = why
+        pytest.skip(why)
+    with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
+        seen = watch_both(loop, Path(name), partial(_resumed, session.again, test, case), progress)
+    return judge_loop(case, loop, seen), Samples(bursts_ns=seen.step_ns, calls_per_burst=1)
+
+
+def _why_not(session: GateSession, resumed: str) -> str:
+    """Why a loop decides nothing in this run; empty if it does."""
+    if session.target is not None:
+        return f"a loop is not compiled for {session.target}"
+    if session.settings.ranks is not None:
+        return "a loop runs in one process"
+    return resumed or ("the other side of a comparison" if session.settings.other_side else "")
+
+
+def watch_both(loop: Loop, folder: Path, again: Callable[[Path], str], progress: Announce) -> Seen:
+    """Watch a loop, and the process that restores it and goes on.
+
+    Args:
+        loop: The loop.
+        folder: An empty folder, for what is saved.
+        again: Has another process ``leave`` what it shows in that folder; gives its last words.
+        progress: Called with what is being done.
+
+    Raises:
+        InvalidCaseError: If a part of the loop fails, or the other process does.
+    """
+    (folder / _SAVED).mkdir()
+    end, seen, notes = watch(loop, saved=folder / _SAVED, progress=progress)
+    if loop.save is None:
+        return seen
+    progress("resuming it in another process")
+    words = again(folder)
+    said = ReferenceCache(folder).load(_SAID)
+    if said is None:
+        raise InvalidCaseError("resuming the loop in another process", words)
+    return replace(seen, counts={**seen.counts, **compare(notes, end_of(end), *said)})
+
+
+def leave(loop: Loop, folder: Path, progress: Announce) -> None:
+    """Restore what ``watch_both`` saved in a folder, go on, and leave there what that shows."""
+    said, end = resume(loop, folder / _SAVED / "1", progress)
+    ReferenceCache(folder).save(_SAID, said, end)
+
+
+def _resumed(side: Side, test: str, case: str, folder: Path) -> str:
+    done = run_test(side, test, {RESUMES: f"{case}={folder}"})
+    return next((reason for _, reason in ended(done)), last_line(done))

@@ -1,0 +1,152 @@
+"""What each step leaves behind: arrays, reference cycles, memory of Python's, threads, open files."""
+
+from __future__ import annotations
+
+import threading
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from jaxgate.ext.loop.model import Count
+from jaxgate.model.words import plural
+from jaxgate.observe.execute.left_behind import LeftBehind
+from jaxgate.observe.source_lines import is_project_file, short_path
+
+_FRAMES = 12
+"""Callers of a block of memory that are kept, to find the project's line among them."""
+_OPEN = Path("/proc/self/fd")
+_OWN = str(Path(__file__).parents[2])
+"""Where jaxgate lies: what it keeps itself is not the step's."""
+
+
+class Held:
+    """Looks at this process after each of some steps.
+
+    Args:
+        steps: How many there will be.
+    """
+
+    def __init__(self, steps: int) -> None:
+        self._marks = (0, steps // 2, steps - 1)
+        self._left = LeftBehind()
+        self._arrays: list[int] = []
+        self._threads: list[list[str]] = []
+        self._files: list[Counter[str]] = []
+        self._snapshots: list[tracemalloc.Snapshot] = []
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """The steps; Python's memory is listened to until they are over."""
+        tracemalloc.start(_FRAMES)
+        try:
+            yield
+        finally:
+            tracemalloc.stop()
+
+    def look(self, mine: Sequence[Any]) -> None:
+        """Look after a step.
+
+        Args:
+            mine: What the loop itself holds.
+        """
+        self._left.look(mine)
+        own = {id(leaf) for leaf in jax.tree.leaves(tuple(mine))}
+        if len(self._arrays) in self._marks:
+            self._snapshots.append(tracemalloc.take_snapshot())
+        self._arrays.append(sum(id(array) not in own for array in jax.live_arrays()))
+        self._threads.append([thread.name for thread in threading.enumerate()])
+        self._files.append(open_files())
+
+    def counts(self) -> dict[str, Count]:
+        """What each step left behind; 0 where only some of them did."""
+        left = self._left
+        arrays = min(left.arrays or 0, _each(self._arrays))
+        threads = _each([len(names) for names in self._threads])
+        files = _each([found.total() for found in self._files])
+        own = " at " in left.cycles  # of the project; cycles of a library's are the library's
+        return {
+            "kept_arrays": Count(arrays, f"each step keeps {left.described}", left.described.rpartition("held by ")[2]),
+            "cyclic_arrays": Count(
+                left.cyclic_arrays or 0,
+                f"each step leaves {plural(left.cyclic_arrays or 0, 'array')} to Python's collector, in a cycle",
+                left.cycles,
+            ),
+            "cyclic_objects": Count(
+                (left.cyclic_objects or 0) if own else 0,
+                f"each step leaves a reference cycle: {left.cycles}",
+                left.cycles,
+            ),
+            "kept_bytes": self._kept(),
+            "threads": Count(threads, f"each step leaves {plural(threads, 'thread')} running", self._threads[-1][-1]),
+            "open_files": Count(
+                files, f"each step leaves {plural(files, 'file')} open", _newest(self._files[0], self._files[-1])
+            ),
+        }
+
+    def _kept(self) -> Count:
+        """Memory that a line of the project keeps, more of it after each step, in both halves."""
+        halves = [
+            _grown(before, after, last - first)
+            for (before, after), (first, last) in zip(pairwise(self._snapshots), pairwise(self._marks), strict=True)
+        ]
+        found = {line: min(half[line] for half in halves) for line in halves[0].keys() & halves[1].keys()}
+        line, nbytes = max(found.items(), key=lambda one: (one[1], one[0]), default=("", 0))
+        return Count(nbytes, f"each step keeps {nbytes:,} bytes of Python's memory", f"made at {line}")
+
+
+def saving(save: Callable[[], None]) -> Counter[str]:
+    """Save, and say which files that leaves open."""
+    before = open_files()
+    save()
+    return open_files() - before
+
+
+def saved_files(each: Sequence[Counter[str]]) -> Count:
+    """Files that every save leaves open; the first one may open what the others use."""
+    least = min(each[1:], key=lambda found: found.total())
+    return Count(least.total(), f"each save leaves {plural(least.total(), 'file')} open", next(iter(least), ""))
+
+
+def open_files() -> Counter[str]:
+    """The files that this process has open, by name; none where the system does not tell."""
+    found = Counter[str]()
+    with suppress(OSError):
+        for number in _OPEN.iterdir():
+            with suppress(OSError):
+                found[number.readlink().name] += 1
+    return found
+
+
+def _each(looks: Sequence[int]) -> int:
+    """How many more there are after each step."""
+    return max(0, (looks[-1] - looks[0]) // (len(looks) - 1))
+
+
+def _newest(before: Counter[str], after: Counter[str]) -> str:
+    return next(iter(after - before), "")
+
+
+def _grown(before: tracemalloc.Snapshot, after: tracemalloc.Snapshot, steps: int) -> dict[str, int]:
+    """Bytes a step by line of the project, where at least one block a step is new."""
+    blocks, nbytes = Counter[str](), Counter[str]()
+    for one in after.compare_to(before, "traceback"):
+        line = _line_of(one.traceback)
+        blocks[line] += one.count_diff
+        nbytes[line] += one.size_diff
+    return {line: nbytes[line] // steps for line in nbytes if line and blocks[line] >= steps and nbytes[line] >= steps}
+
+
+def _line_of(traceback: tracemalloc.Traceback) -> str:
+    """The innermost line of the project that a block comes from; empty if it comes from jaxgate, or none is known."""
+    for frame in reversed(traceback):
+        if frame.filename.startswith(_OWN):
+            return ""
+        if is_project_file(frame.filename):
+            return f"{short_path(frame.filename)}:{frame.lineno}"
+    return ""

@@ -1,0 +1,286 @@
+"""Training loops with one planted mistake each: what is counted, and how the first clause names it."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import threading
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgate.ext.loop.gate import leave, watch_both
+from jaxgate.ext.loop.judge import judge_loop
+from jaxgate.ext.loop.model import FEWEST, Loop
+from jaxgate.model.decision import Status
+from jaxgate.model.measurement import InvalidCaseError
+
+WIDTH = 256
+
+
+def update(state, batch):
+    """A step of momentum; its state is as large as its two arrays."""
+    grads = jax.grad(lambda w: jnp.mean(jnp.tanh(batch @ w) ** 2))(state["w"])
+    momentum = 0.9 * state["m"] + grads
+    return {"w": state["w"] - momentum, "m": momentum, "step": state["step"] + 1}, jnp.sum(momentum)
+
+
+jitted = jax.jit(update, donate_argnums=0)
+
+
+def make_state():
+    return {"w": jnp.eye(WIDTH), "m": jnp.zeros((WIDTH, WIDTH)), "step": jnp.int32(0)}
+
+
+def batches():
+    rng = np.random.default_rng(0)
+    while True:
+        yield rng.normal(size=(8, WIDTH)).astype(np.float32)
+
+
+def save(folder, state):
+    with (folder / "state").open("wb") as file:
+        pickle.dump(jax.device_get(state), file)
+
+
+def restore(folder, like):
+    del like
+    with (folder / "state").open("rb") as file:
+        return jax.device_put(pickle.load(file))
+
+
+def log(number, loss):
+    if number % 10 == 0:
+        float(loss)
+
+
+def verdict_of(tmp_path, **parts):
+    """Of a loop whose other process is this one, without what it has compiled."""
+
+    def again(folder):
+        jax.clear_caches()
+        leave(loop, folder, lambda _: None)
+        return ""
+
+    loop = Loop(**{"make_state": make_state, "batches": batches, "step": jitted, "steps": FEWEST, **parts})
+    seen = watch_both(loop, tmp_path, again, lambda _: None)
+    return judge_loop("train/step", loop, seen)
+
+
+SAVED = {"save": save, "restore": restore, "log": log}
+
+
+def test_a_sound_loop_is_green(tmp_path):
+    """Nothing is left behind, and it ends where it would have without a stop, to the bit."""
+    verdict = verdict_of(tmp_path, **SAVED)
+    assert (verdict.status, verdict.fails) == (Status.SAME, False), verdict.findings[0]
+    assert len(verdict.findings) == 17
+
+
+def test_a_loop_without_a_log_and_a_save_is_green(tmp_path):
+    """It has less to count."""
+    verdict = verdict_of(tmp_path)
+    assert (verdict.status, len(verdict.findings)) == (Status.SAME, 10)
+
+
+LOSSES: list[jax.Array] = []
+THREADS: list[threading.Event] = []
+FILES: list[object] = []
+CACHE: dict[float, object] = {}
+
+
+def cyclic(state, batch):
+    def again(depth):
+        return again(depth - 1) if depth else jitted(state, batch)
+
+    return again(1)
+
+
+def compiled_by_value(state, batch):
+    scale = float(batch[0, 0])
+    if scale not in CACHE:
+        CACHE[scale] = jax.jit(lambda state, batch: update(state, batch * scale), donate_argnums=0)
+    return CACHE[scale](state, batch)
+
+
+def table_by_value(state, batch):
+    CACHE[float(batch[0, 0])] = [float(batch[0, 0]) * number for number in range(200)]
+    return jitted(state, batch)
+
+
+def copying():
+    data = np.zeros((4096, WIDTH), np.float32)
+    while True:
+        yield data.copy()[:8]
+
+
+def starving():
+    for batch in batches():
+        time.sleep(0.02)
+        yield batch
+
+
+def waiting(number, loss):
+    del number, loss
+    event = threading.Event()
+    THREADS.append(event)
+    threading.Thread(target=event.wait, name="metrics", daemon=True).start()
+
+
+def opening(number, loss):
+    del number, loss
+    FILES.append(open("/dev/null", "rb"))  # noqa: PTH123, SIM115 - what is planted
+
+
+def reading(number, loss):
+    return f"{number}: {loss:.3f}"
+
+
+def reading_by_numpy(number, loss):
+    return number, np.asarray(loss)
+
+
+def gathering(folder, state):
+    everything = np.concatenate([np.asarray(leaf).ravel() for leaf in jax.tree.leaves(state)])
+    (folder / "flat").write_bytes(everything.tobytes())
+    save(folder, state)
+
+
+def leaving_open(folder, state):
+    save(folder, state)
+    FILES.append((folder / "state").open("rb"))
+
+
+def committed():
+    return jax.device_put(make_state(), jax.devices()[0])
+
+
+def restoring(change):
+    def restored(folder, like):
+        return change(restore(folder, like), like)
+
+    return restored
+
+
+PLANTS = {
+    "losses are kept": ({"log": lambda _, loss: LOSSES.append(loss)}, "kept_arrays", "list"),
+    "a closure that calls itself": ({"step": cyclic}, "cyclic_objects", r"function again at .*test_watch.py:\d+"),
+    "a program for each value": (
+        {"step": compiled_by_value},
+        "repeated_compiles",
+        r"new function object.*test_watch.py",
+    ),
+    "a table for each value": ({"step": table_by_value}, "kept_bytes", r"made at .*test_watch.py:\d+"),
+    "a loader that copies": ({"batches": copying}, "batch_ratio", r"copying at .*test_watch.py:\d+"),
+    "a loader that starves": ({"batches": starving}, "waiting", r"starving at .*test_watch.py:\d+"),
+    "a thread a step": ({"log": waiting}, "threads", "metrics"),
+    "a file a step": ({"log": opening}, "open_files", "null"),
+    "a log that reads": ({"log": reading}, "log_reads", r"float32\[\] is read at .*test_watch.py:\d+"),
+    "a log that reads by NumPy": (
+        {"log": reading_by_numpy},
+        "log_reads",
+        r"float32\[\] is read at .*test_watch.py:\d+",
+    ),
+    "a save that gathers": ({**SAVED, "save": gathering}, "save_ratio", r"gathering at .*test_watch.py:\d+"),
+    "a file a save": ({**SAVED, "save": leaving_open}, "saved_files", "state"),
+    "NumPy is restored": (
+        {**SAVED, "restore": restoring(lambda state, _: jax.tree.map(np.asarray, state))},
+        "restored_leaves",
+        r"state\['m'\]: jax.Array float32\[256,256\] → NumPy array float32\[256,256\]",
+    ),
+    "uncommitted is restored": (
+        {**SAVED, "make_state": committed},
+        "restored_leaves",
+        r"state\['m'\]: committed to its devices → uncommitted",
+    ),
+    "half of it is restored": (
+        {**SAVED, "restore": restoring(lambda state, like: {**state, "m": like["m"]})},
+        "other_ends",
+        r"state\['[mw]'\] by",
+    ),
+    "another type is restored": (
+        {**SAVED, "restore": restoring(lambda state, _: {**state, "step": np.float32(state["step"])})},
+        "restored_leaves",
+        r"state\['step'\]",
+    ),
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_mistake_is_red_by_its_own_count(tmp_path, plant):
+    """The first clause has its name, the culprit where it is."""
+    parts, name, culprit = PLANTS[plant]
+    try:
+        verdict = verdict_of(tmp_path, **parts)
+    finally:
+        for event in THREADS:
+            event.set()
+        for file in FILES:
+            file.close()
+        for kept in (LOSSES, THREADS, FILES, CACHE):
+            kept.clear()
+    assert verdict.fails
+    assert verdict.findings[0].name == name, verdict.findings[0]
+    assert re.search(culprit, verdict.causes[0].text), verdict.causes
+
+
+def test_what_is_allowed_is_green(tmp_path):
+    """By its number."""
+    assert verdict_of(tmp_path, log=reading, allow={"log_reads": 1}).status is Status.SAME
+
+
+def test_a_log_may_read_what_the_step_before_gave(tmp_path):
+    """The device has it already."""
+    last = []
+
+    def late(number, loss):
+        if last:
+            float(last.pop())
+        last.append(loss)
+
+    assert verdict_of(tmp_path, log=late).status is Status.SAME
+
+
+def test_a_loader_that_is_ahead_is_green(tmp_path):
+    """Two batches wait on the device; there are no more of them after any step."""
+
+    def ahead():
+        queue = []
+        for batch in batches():
+            queue.append(jax.device_put(batch))
+            if len(queue) > 2:
+                yield queue.pop(0)
+
+    assert verdict_of(tmp_path, batches=ahead).status is Status.SAME
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "text"),
+    [
+        ({"step": None}, TypeError, "expected a function as step="),
+        ({"save": save}, TypeError, "expected save= and restore= together"),
+        ({"steps": 3}, ValueError, "expected steps=14 or more, found 3"),
+        ({"allow": {"losses": 1}}, ValueError, "in allow=, found losses"),
+    ],
+)
+def test_what_cannot_run_is_refused(parts, error, text):
+    """In one line."""
+    with pytest.raises(error, match=text):
+        Loop(**{"make_state": make_state, "batches": batches, "step": jitted, **parts})
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ({"batches": lambda: iter([np.zeros((8, WIDTH), np.float32)] * 5)}, "expected 14 batches, found 5"),
+        ({"step": lambda state, batch: jitted(state, batch)[0]}, r"expected step= to give \(state, what is logged\)"),
+        ({**SAVED, "restore": lambda folder, like: (folder / "other").read_bytes()}, "No such file"),
+    ],
+)
+def test_what_fails_on_the_way_is_invalid(tmp_path, parts, text):
+    """With the part that failed."""
+    with pytest.raises(InvalidCaseError, match=text):
+        verdict_of(tmp_path, **parts)
