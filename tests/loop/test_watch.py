@@ -201,6 +201,16 @@ PLANTS = {
         "other_ends",
         r"state\['[mw]'\] by",
     ),
+    "a number is restored among committed arrays": (
+        {
+            **SAVED,
+            "restore": restoring(
+                lambda state, _: {**jax.device_put(state, jax.devices()[0]), "step": int(state["step"])}
+            ),
+        },
+        "resumed_compiles",
+        r"state\['step'\]: Python int",
+    ),
     "another type is restored": (
         {**SAVED, "restore": restoring(lambda state, _: {**state, "step": np.float32(state["step"])})},
         "restored_leaves",

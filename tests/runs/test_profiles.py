@@ -298,7 +298,7 @@ def test_a_case_that_cannot_be_measured_has_a_report(profiled):
     assert result.code == 1
     report = (bundle(profiled) / "report.md").read_text()
     assert report.startswith("# INVALID: model/step")
-    assert "not profiled: it could not be measured" in report
+    assert "not profiled: there is no call to repeat" in report
 
 
 def test_a_slow_down_is_profiled_once_it_is_confirmed(profiled, lab):
