@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 import re
 import threading
@@ -77,7 +78,7 @@ def test_a_sound_loop_is_green(tmp_path):
     """Nothing is left behind, and it ends where it would have without a stop, to the bit."""
     verdict = verdict_of(tmp_path, **SAVED)
     assert (verdict.status, verdict.fails) == (Status.SAME, False), verdict.findings[0]
-    assert len(verdict.findings) == 17
+    assert len(verdict.findings) == 18
 
 
 def test_a_loop_without_a_log_and_a_save_is_green(tmp_path):
@@ -149,6 +150,11 @@ def gathering(folder, state):
     save(folder, state)
 
 
+def remembering(folder, state):
+    FILES.append(io.BytesIO(np.concatenate([np.array(leaf).ravel() for leaf in jax.tree.leaves(state)] * 2)))
+    save(folder, state)
+
+
 def leaving_open(folder, state):
     save(folder, state)
     FILES.append((folder / "state").open("rb"))
@@ -185,6 +191,11 @@ PLANTS = {
         r"float32\[\] is read at .*test_watch.py:\d+",
     ),
     "a save that gathers": ({**SAVED, "save": gathering}, "save_ratio", r"gathering at .*test_watch.py:\d+"),
+    "a save that keeps what it wrote": (
+        {**SAVED, "save": remembering, "allow": {"save_ratio": 9}},
+        "saved_bytes",
+        r"remembering at .*test_watch.py:\d+",
+    ),
     "a file a save": ({**SAVED, "save": leaving_open}, "saved_files", "state"),
     "NumPy is restored": (
         {**SAVED, "restore": restoring(lambda state, _: jax.tree.map(np.asarray, state))},

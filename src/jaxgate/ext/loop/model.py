@@ -26,6 +26,7 @@ LIMITS: Mapping[str, float] = {
     "threads": 0,
     "open_files": 0,
     "saved_files": 0,
+    "saved_bytes": 1_000_000,
     "log_reads": 0,
     "kept_bytes": 1024,
     "batch_ratio": 4,

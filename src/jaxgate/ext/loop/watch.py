@@ -123,9 +123,10 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """What one save needed of the host's memory at most, in bytes, and the files that it left open."""
+    """What one save needed of the host's memory at most and still held at its end, in bytes, and the files that it left open."""
 
     needed: int
+    kept: int
     files: Counter[str]
 
 
@@ -161,6 +162,9 @@ def watch(
     if loop.save is not None:
         counts["save_ratio"] = ratio("save=", saves[0].needed, steps.state, place_of(loop.save))
         counts["saved_files"] = saved_files([one.files for one in saves])
+        kept = min(one.kept for one in saves[1:])
+        told = f"each save keeps {kept / 1e6:,.1f} MB of the host's memory"
+        counts["saved_bytes"] = Count(kept, told, place_of(loop.save))
     counts["waiting"] = _waiting(window, steps.feed)
     notes.compiled = sorted({name for step in steps.compiled[1:] for name in step})
     took, waited = zip(*window, strict=True)
@@ -195,7 +199,7 @@ def _middle(loop: Loop, steps: Steps, into: Path, notes: Notes, saves: list[Save
         into.mkdir()
         with using_memory() as needed, guarded("saving"):
             files = saving(lambda: save(into, steps.state))
-        saves.append(Save(needed[0], files))
+        saves.append(Save(needed[0], needed[1], files))
     return reads.count
 
 
@@ -229,13 +233,15 @@ def ratio(who: str, needed: int, tree: Any, where: str, of: str = "a state") -> 
 
 @contextmanager
 def peak_memory() -> Iterator[list[int]]:
-    """How much more memory a block needs at most than there was before, where ``tracemalloc`` listens."""
-    needed = [0]
+    """How much more memory a block needs at most, and holds at its end, than there was, where ``tracemalloc`` listens."""
+    needed = [0, 0]
     if tracemalloc.is_tracing():
         tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
     yield needed
-    needed[0] = tracemalloc.get_traced_memory()[1] - before if tracemalloc.is_tracing() else 0
+    if tracemalloc.is_tracing():
+        now, peak = tracemalloc.get_traced_memory()
+        needed[:] = [peak - before, now - before]
 
 
 @contextmanager
