@@ -46,6 +46,18 @@ def test_another_process_restores_and_the_text_names_what_it_changes(project):
 
 
 @nightly
+def test_several_loops_and_a_gate_stand_in_one_test(project):
+    """Each with its name; the process that resumes one passes by the others."""
+    more = "    gate_loop(make_state, batches, step, steps=14, name='{0}')\n"
+    test = LOOP.replace("steps=14)", "steps=14, name='saved')") + more.format("last")
+    test = test.replace("(gate_loop):\n", "(gate_loop, gate):\n" + more.format("first"))
+    project.write("test_model.py", test + "    gate(step, make_state(), np.ones((64, 64), np.float32), name='step')\n")
+    found = project.run()
+    assert [len(re.findall(rf"SAME +model/{name} ", found.text)) for name in ("first", "saved", "last")] == [1, 1, 1]
+    assert "NO_BASELINE  model/step" in found.text
+
+
+@nightly
 def test_a_loop_records_nothing_and_is_judged_without_a_baseline(project):
     """Nor does it break a run that records, or is for a target."""
     project.write("test_model.py", LOOP)

@@ -221,13 +221,13 @@ class Gate:
     def judge_by(
         self,
         name: str | None,
-        judge: Callable[[GateSession, str, Callable[[str], None]], tuple[Verdict, Samples]],
+        judge: Callable[[GateSession, str, Callable[[str], None]], tuple[Verdict, Samples | None]],
     ) -> Verdict:
         """Gate what is no single call: the verdict is somebody else's, all that follows from it is as for a case.
 
         Args:
             name: As of a call.
-            judge: Gives the verdict of the case with this name, and times for its row.
+            judge: Gives the verdict of the case with this name, and times for its row, if there are any.
         """
         with usage_errors():
             self._begin(name)

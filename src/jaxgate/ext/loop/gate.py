@@ -23,6 +23,7 @@ from jaxgate.model.numbers import Samples
 from jaxgate.model.verdict import Verdict
 from jaxgate.observe.tools import Announce
 from jaxgate.plugin.gate_arguments import usage_errors
+from jaxgate.plugin.gated_test import nothing_decided
 from jaxgate.processes.pytest_child import Side, ended, last_line, run_test
 
 if TYPE_CHECKING:
@@ -70,11 +71,15 @@ class GateLoop:
         return self._gate.judge_by(name, partial(_judge, loop, self._gate.test.item.nodeid))
 
 
-def _judge(loop: Loop, test: str, session: GateSession, case: str, progress: Announce) -> tuple[Verdict, Samples]:
+def _judge(
+    loop: Loop, test: str, session: GateSession, case: str, progress: Announce
+) -> tuple[Verdict, Samples | None]:
     told, _, folder = os.environ.get(RESUMES, "").partition("=")
-    why = _why_not(session, "" if not folder else "resumed" if told == case else "another loop is resumed")
-    if folder and told == case:
+    if folder and told != case:  # the test goes on to the one that is
+        return nothing_decided(case, None, "another loop is resumed"), None
+    if folder:
         leave(loop, Path(folder), progress)
+    why = "it is resumed" if folder else _why_not(session)
     if why:
         session.result.left_out[test] = why
         pytest.skip(why)
@@ -83,13 +88,13 @@ def _judge(loop: Loop, test: str, session: GateSession, case: str, progress: Ann
     return judge_loop(case, loop, seen), Samples(bursts_ns=seen.step_ns, calls_per_burst=1)
 
 
-def _why_not(session: GateSession, resumed: str) -> str:
-    """Why a loop decides nothing in this run; empty if it does."""
+def _why_not(session: GateSession) -> str:
+    """Why a loop is left out of this run; empty if it is not."""
     if session.target is not None:
         return f"a loop is not compiled for {session.target}"
     if session.settings.ranks is not None:
         return "a loop runs in one process"
-    return resumed or ("the other side of a comparison" if session.settings.other_side else "")
+    return "the other side of a comparison" if session.settings.other_side else ""
 
 
 def watch_both(loop: Loop, folder: Path, again: Callable[[Path], str], progress: Announce) -> Seen:

@@ -86,6 +86,7 @@ class Steps:
             raise InvalidCaseError("waiting for a batch", f"expected {self.loop.steps} batches, {found}")
         waited = self._clock() - begin
         keys = argument_keys((self.state, self.batch), {}, _NAMES)
+        begin = self._clock() - waited
         with record(explain=True) as events, guarded(f"step {self.number} of the loop"):
             result = self.loop.step(self.state, self.batch)
             if not isinstance(result, tuple) or len(result) != 2:  # noqa: PLR2004 - a pair
