@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from support import fakes
+from support.corpora import nightly
 from support.factories import PROGRAM, measurement
 from support.projects import model
 
@@ -262,6 +263,7 @@ def test_what_makes_no_sense_is_refused(project, option, said):
     result.shows(said)
 
 
+@nightly
 def test_a_real_calibration_from_end_to_end(project):
     """One real duel of each kind: tables, files, floors; what an earlier run left stays. What they say is the machine's business."""
     project.write("test_model.py", MODEL)

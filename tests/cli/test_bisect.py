@@ -116,6 +116,7 @@ def test_todays_test_is_taken_where_the_good_side_has_none(repository, search, c
     assert "measured with the tests of today" in out
 
 
+@nightly
 def test_broken_commits_are_skipped(repository, search, capsys):
     """Why they could not be measured stands in the table; the answer is all that may be it, and the exit code says so."""
     commits = repository(lambda number: small(number, **({"model.py": "def half(:\n"} if number == 2 else {})))

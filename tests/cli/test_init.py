@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.corpora import nightly
 from support.git import commit
 from support.paths import REPOSITORY
 
@@ -104,6 +105,7 @@ def test_the_test_is_the_first_recipe():
     assert FILES["perf/test_first.py"].partition('"""\n\n')[2] == recipe
 
 
+@nightly
 def test_what_it_prints_leads_to_a_green_line(tmp_path, monkeypatch):
     """The commands as they stand there, each in a shell."""
     init(tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.corpora import nightly
 from support.git import git
 
 MODEL = """
@@ -41,6 +42,7 @@ def record(project, why):
     git(project.path, "commit", "--quiet", "-m", why)
 
 
+@nightly
 def test_branches_that_refresh_different_cases_merge(repository):
     """Baselines, programs and log of both are there, and the whole is green under CI."""
     project = repository

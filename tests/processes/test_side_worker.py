@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.corpora import nightly
 
 from jaxgate.keep.duel_handoff import Job, write_job
 from jaxgate.model.program import Match
@@ -82,6 +83,7 @@ def test_files_of_the_project_are_not_taken_for_pythons_own(start, tmp_path, mon
     assert now.burst(1, time.perf_counter_ns) > 0
 
 
+@nightly
 def test_results_are_compared(start):
     """A flag of XLA changes them, and the environment named it; they leave no file behind, nor do larger ones."""
     flags = {"XLA_FLAGS": "--xla_cpu_enable_fast_math=true"}

@@ -66,6 +66,7 @@ def test_a_target_is_gated_beside_the_cases_that_are_called(project, compilers):
     assert all(compiler.closed for compiler in compilers)
 
 
+@nightly
 def test_each_of_several_targets_is_judged_though_the_first_is_red(project, compilers):
     """The test fails once, with both texts; each compiler was started once."""
     write(project, TWO)

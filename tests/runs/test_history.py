@@ -8,6 +8,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from support.corpora import nightly
 from support.git import commit
 from support.projects import model
 
@@ -84,6 +85,7 @@ def test_the_run_has_the_name_that_its_results_have(recorded):
     assert (run.run, run.moment, run.jaxgate) == (results["run"], results["moment"], results["jaxgate"])
 
 
+@nightly
 def test_workers_add_the_run_once(recorded):
     """From the controller, with the cases of all workers."""
     recorded.run("-n", "2").counts(passed=2)

@@ -6,6 +6,7 @@ import re
 import subprocess
 
 import pytest
+from support.corpora import nightly
 from support.git import commit
 from support.projects import TWO
 
@@ -116,6 +117,7 @@ def test_a_refresh_removes_the_program_that_nothing_names(half):
     assert "Removed" not in half.run("--perf-update").text  # nothing changed
 
 
+@nightly
 def test_workers_that_refresh_at_once_leave_what_is_needed(half):
     """The controller removes what was replaced when all have written: both cases come to one program, and keep it."""
     half.run("-k", "second", "--perf-update")

@@ -9,6 +9,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from support.corpora import nightly
 from support.fakes import QUICK, SLOW, judge_phases_by
 from support.projects import model
 
@@ -42,6 +43,7 @@ def run(project, *arguments):
     return project.run("--perf-budget", "0", *arguments)
 
 
+@nightly
 def test_a_slow_trace_waits_and_is_confirmed_by_real_processes(recorded):
     """The same program is traced in more time: suspect first, red after two fresh processes; it may be accepted."""
     del recorded.instruments["record"]

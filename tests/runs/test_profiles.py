@@ -10,6 +10,7 @@ from functools import partial
 
 import jax
 import pytest
+from support.corpora import nightly
 from support.fakes import duel, operation_table
 from support.projects import model
 
@@ -437,6 +438,7 @@ def test_step(gate, size):
 """
 
 
+@nightly
 def test_many_captures_of_one_process_all_survive(profiled):
     """Twenty-four in a row, each with a folder and a name of its own, each readable."""
     read = []

@@ -352,6 +352,7 @@ def test_a_rank_that_is_lost_ends_the_run_with_its_name(job, fault, said, codes)
         assert re.search(said, done.texts[1]), "every rank says why it ended"
 
 
+@nightly
 def test_ranks_with_other_tests_do_not_begin(job):
     """The first test that differs is named; nothing is run, and nothing is green."""
     job.write("if RANK:\n    def test_only_there(gate): gate(lambda x: x, jnp.ones(3))\n", LOCAL)
@@ -415,6 +416,7 @@ def test_four_processes(job):
         assert re.search(r"rank 2 \(.*, pid \d+\) died while", done.texts[rank]), done.texts[rank]
 
 
+@nightly
 def test_a_rank_whose_others_never_come_ends_by_itself(job):
     """JAX would wait, and then abort without a word."""
     job.write(LOCAL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.corpora import nightly
 
 MODEL = """
 import jax, jax.numpy as jnp
@@ -32,6 +33,7 @@ def test_it_is_refused_before_it_is_timed(remade, monkeypatch):
     assert not list(remade.path.glob("baselines/*/*/*.json"))
 
 
+@nightly
 def test_by_design_it_is_judged_like_any_other(remade):
     """However often its sample called it; a change that traces twice as often is red."""
     remade.edit("test_model.py", "eager=True", "eager=True, expected_traces=3")

@@ -46,6 +46,7 @@ def verdict_here(project, *arguments):
     return row["status"], found.text
 
 
+@nightly
 def test_an_unchanged_project_is_the_same(accepted):
     """The entries below are not there where nobody set anything."""
     code, row, text = verdict(accepted, "--benchmark-disable")

@@ -86,6 +86,7 @@ def test_borrowed_baselines_gate_and_are_not_overwritten(project):
     project.run("-k", "second", "--perf-update").shows("CREATED  model/second")
 
 
+@nightly
 def test_a_loss_that_is_recorded_stands_in_the_log(project):
     """With its worst figure; whoever gives no reason is asked for one, and nothing is refused."""
     project.write("test_model.py", model("jnp.ones(64)", step="x * 2", other="x + 1")).record()

@@ -105,6 +105,7 @@ def test_it_is_as_one_process_gives_it(recorded, monkeypatch, tmp_path, options)
     ]
 
 
+@nightly
 def test_the_rows_of_all_workers_are_in_one_table_and_one_file(recorded):
     """With the times and what is beside them, and without the warning that nothing was measured.
 
@@ -122,6 +123,7 @@ def test_the_rows_of_all_workers_are_in_one_table_and_one_file(recorded):
     assert result.text.count("Wrote benchmark data") == 1
 
 
+@nightly
 def test_a_recording_is_one_recording(written):
     """Of a clean checkout, with one line in the log; the next run finds all of it."""
     commit(written.write(".gitignore", "__pycache__/\nperf-artifacts/\n").path)
@@ -164,6 +166,7 @@ def test_a_slow_down_is_confirmed_by_its_worker(written, monkeypatch):
     assert result.text.count("next      reproduce: pytest") == 1
 
 
+@nightly
 def test_what_waits_in_a_worker_that_dies_is_red(recorded):
     """Its slow-down was seen and never confirmed: INVALID, and not forgotten."""
     recorded.edit("test_model.py", *SLOW)
@@ -245,6 +248,7 @@ def test_step(gate, request):
 """
 
 
+@nightly
 def test_workers_know_the_projects_own_options(project):
     """Processes that a worker starts get them on a command line; pytest-xdist hands them to a worker in another way."""
     project.write("conftest.py", OPTION).write("test_model.py", WIDE)

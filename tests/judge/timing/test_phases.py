@@ -22,7 +22,7 @@ from jaxgate.judge.order import waits_for_confirmation
 from jaxgate.judge.timing.phases import compare_phases, settle_phases, slower_machine
 from jaxgate.judge.verdict import judge
 from jaxgate.model.decision import Status
-from jaxgate.model.machine import HardwareKey
+from jaxgate.model.machine import CORES, HardwareKey
 from jaxgate.model.numbers import Phases
 from jaxgate.model.verdict import Finding
 
@@ -150,6 +150,11 @@ def test_other_hardware_is_not_judged(hardware):
     assert compared(SLOW, hardware=hardware, borrowed=True) == {}
     assert compared(SLOW, hardware=hardware) == {}
     assert compared(SLOW, borrowed=True) == {}
+
+
+def test_fewer_cores_are_another_machine():
+    """Nothing of it is judged by a clock: what runs beside a call took the other core."""
+    assert compared(SLOW, environment=ENVIRONMENT | {CORES: "1 of 2"}) == {}
 
 
 def test_of_an_identical_program_only_what_python_does_is_judged():

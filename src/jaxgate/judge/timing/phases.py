@@ -27,9 +27,9 @@ IMPORTS_NS = 3_000_000_000
 
 
 def compare_phases(difference: Difference, record: StoredBaseline) -> Iterator[Finding]:
-    """Hold every phase against the baseline's, where it was recorded on this hardware."""
+    """Hold every phase against the baseline's, where it was recorded on this hardware with as many cores."""
     now, baseline = difference.now, difference.baseline
-    if record.borrowed or not difference.hardware or now.processes > 1:
+    if record.borrowed or not (difference.hardware and difference.cores) or now.processes > 1:
         return  # of several processes none can be started again to confirm it
     identical = not difference.why_not_identical
     slowness = slower_machine(now.phases, baseline.phases)
