@@ -46,6 +46,18 @@ def test_another_process_restores_and_the_text_names_what_it_changes(project):
 
 
 @nightly
+def test_the_other_process_leaves_what_red_cases_left(project):
+    """Its run begins without bundles of its own folder, not of this run's."""
+    project.write("test_model.py", LOOP)
+    project.write(
+        "test_first.py",
+        "import jax.numpy as jnp\ndef test_a(gate):\n    gate(jnp.sin, jnp.ones(3), max_output_bytes=1)\n",
+    )
+    assert project.run("test_first.py", "test_model.py", "--perf-profile=never").code == 1
+    assert (project.path / "perf-artifacts/first/a/report.md").exists()
+
+
+@nightly
 def test_several_loops_and_a_gate_stand_in_one_test(project):
     """Each with its name; the process that resumes one passes by the others."""
     more = "    gate_loop(make_state, batches, step, steps=14, name='{0}')\n"

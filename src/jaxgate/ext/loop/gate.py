@@ -128,5 +128,5 @@ def leave(loop: Loop, folder: Path, progress: Announce) -> None:
 
 
 def _resumed(side: Side, test: str, case: str, folder: Path) -> str:
-    done = run_test(side, test, {RESUMES: f"{case}={folder}"})
+    done = run_test(side, test, {RESUMES: f"{case}={folder}"}, [f"--perf-artifacts={folder / 'pages'}"])
     return next((reason for _, reason in ended(done)), last_line(done))
