@@ -7,6 +7,7 @@ import pickle
 import re
 import threading
 import time
+import tracemalloc
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,8 @@ import pytest
 from jaxgate.ext.loop.gate import leave, watch_both
 from jaxgate.ext.loop.judge import judge_loop
 from jaxgate.ext.loop.model import FEWEST, Loop
+from jaxgate.ext.loop.resume import _compiled
+from jaxgate.ext.loop.watch import compiled_later
 from jaxgate.model.decision import Status
 from jaxgate.model.measurement import InvalidCaseError
 
@@ -200,17 +203,17 @@ PLANTS = {
     "NumPy is restored": (
         {**SAVED, "restore": restoring(lambda state, _: jax.tree.map(np.asarray, state))},
         "restored_leaves",
-        r"state\['m'\]: jax.Array float32\[256,256\] → NumPy array float32\[256,256\]",
+        r"state\['m'\]: uncommitted device array float32\[256,256\] → NumPy float32\[256,256\]",
     ),
     "uncommitted is restored": (
         {**SAVED, "make_state": committed},
         "restored_leaves",
-        r"state\['m'\]: committed to its devices → uncommitted",
+        r"state\['m'\]: device array float32\[256,256\] → uncommitted device array float32\[256,256\]",
     ),
     "half of it is restored": (
         {**SAVED, "restore": restoring(lambda state, like: {**state, "m": like["m"]})},
         "other_ends",
-        r"state\['[mw]'\] by",
+        r"state\['m'\]\[\d+, \d+\]: the restored loop gives [\d.-]+, the other [\d.-]+",
     ),
     "a number is restored among committed arrays": (
         {
@@ -278,6 +281,69 @@ def test_a_loader_that_is_ahead_is_green(tmp_path):
     assert verdict_of(tmp_path, batches=ahead).status is Status.SAME
 
 
+def importing(part):
+    """A part that fills a table when it is called first, as an import does."""
+    table = []
+
+    def called(*args):
+        if not table:
+            table.append(np.ones(1_000_000))
+        return part(*args)
+
+    return called
+
+
+def test_what_the_first_save_and_restore_import_is_not_theirs(tmp_path):
+    """The least of the later ones counts."""
+    parts = {"save": importing(save), "restore": importing(restore)}
+    assert verdict_of(tmp_path, **parts).status is Status.SAME
+
+
+def test_a_function_that_is_compiled_more_often_after_the_restore_is_told():
+    """Though it is compiled in the second step of either: a first step may have Python's numbers."""
+    before = compiled_later([{"step": "first"}, {"step": "a number"}, {}])
+    assert _compiled(before, [{"step": ""}, {"step": "a number"}, {}]).value == 0
+    again = _compiled(before, [{"step": ""}, {"step": "a number"}, {"step": "another type"}])
+    assert (again.value, again.where) == (1, "a number")
+
+
+def test_each_function_has_its_own_cause(tmp_path):
+    """Of two that are compiled in each step, the one that is named is not the other's."""
+
+    def two(state, batch):
+        jax.jit(lambda x: x + 1)(batch)
+        return compiled_by_value(state, batch)
+
+    try:
+        verdict = verdict_of(tmp_path, step=two)
+    finally:
+        CACHE.clear()
+    assert verdict.findings[0].name == "repeated_compiles"
+    assert re.search(r"new function object per call at .*test_watch.py", verdict.causes[0].text)
+
+
+def test_a_leaf_that_only_one_of_both_ends_with_is_told(tmp_path):
+    """Whatever the others are."""
+    extra = restoring(lambda state, _: {**state, "extra": jnp.ones(3)})
+
+    def keeping(state, batch):
+        new, loss = jitted({name: state[name] for name in ("w", "m", "step")}, batch)
+        return {**new, **({"extra": state["extra"]} if "extra" in state else {})}, loss
+
+    verdict = verdict_of(tmp_path, **{**SAVED, "restore": extra, "step": keeping})
+    assert (verdict.findings[0].name, verdict.causes[0].text) == ("other_ends", "state['extra'] is in one of both")
+
+
+def test_a_projects_own_tracemalloc_stays_on(tmp_path):
+    """As it was."""
+    tracemalloc.start()
+    try:
+        verdict_of(tmp_path, **SAVED)
+        assert tracemalloc.is_tracing()
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize(
     ("parts", "error", "text"),
     [
@@ -299,6 +365,7 @@ def test_what_cannot_run_is_refused(parts, error, text):
         ({"batches": lambda: iter([np.zeros((8, WIDTH), np.float32)] * 5)}, "expected 14 batches, found 5"),
         ({"step": lambda state, batch: jitted(state, batch)[0]}, r"expected step= to give \(state, what is logged\)"),
         ({**SAVED, "restore": lambda folder, like: (folder / "other").read_bytes()}, "No such file"),
+        ({"step": lambda state, batch: jitted({**state, "m": state["m"] / 0}, batch)}, "expected numbers, found"),
     ],
 )
 def test_what_fails_on_the_way_is_invalid(tmp_path, parts, text):

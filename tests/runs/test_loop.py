@@ -36,7 +36,9 @@ def test_another_process_restores_and_the_text_names_what_it_changes(project):
     red = project.run("--perf-profile=never")
     assert red.code == 1
     assert re.search(r"found +restored_leaves: restore= gives 1 leaf of the state otherwise than saved", red.text)
-    assert re.search(r"culprit +state\['w'\]: jax.Array float32\[64,64\] → NumPy array float32\[64,64\]", red.text)
+    assert re.search(
+        r"culprit +state\['w'\]: uncommitted device array float32\[64,64\] → NumPy float32\[64,64\]", red.text
+    )
     assert "reproduce: pytest 'test_model.py::test_train'" in red.text
     assert "accept: add --perf-update" not in red.text
     project.write("test_model.py", LOOP)

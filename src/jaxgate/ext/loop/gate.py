@@ -15,7 +15,7 @@ import pytest
 from jaxgate.engine.run.session import GateSession
 from jaxgate.ext.loop.judge import judge_loop
 from jaxgate.ext.loop.model import Loop, Seen
-from jaxgate.ext.loop.resume import compare, end_of, resume
+from jaxgate.ext.loop.resume import compare, resume
 from jaxgate.ext.loop.watch import watch
 from jaxgate.keep.cache import ReferenceCache
 from jaxgate.model.measurement import InvalidCaseError
@@ -118,7 +118,7 @@ def watch_both(loop: Loop, folder: Path, again: Callable[[Path], str], progress:
     said = ReferenceCache(folder).load(_SAID)
     if said is None:
         raise InvalidCaseError("resuming the loop in another process", words)
-    return replace(seen, counts={**seen.counts, **compare(notes, end_of(end), *said)})
+    return replace(seen, counts={**seen.counts, **compare(notes, end, *said)})
 
 
 def leave(loop: Loop, folder: Path, progress: Announce) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,11 @@ import jax
 from jaxgate.ext.loop.model import Count
 from jaxgate.model.words import plural
 from jaxgate.observe.execute.left_behind import LeftBehind
-from jaxgate.observe.source_lines import is_project_file, short_path
+from jaxgate.observe.source_lines import is_own_file, is_project_file, short_path
 
-_FRAMES = 12
+FRAMES = 12
 """Callers of a block of memory that are kept, to find the project's line among them."""
 _OPEN = Path("/proc/self/fd")
-_OWN = str(Path(__file__).parents[2])
-"""Where jaxgate lies: what it keeps itself is not the step's."""
 
 
 class Held:
@@ -39,15 +38,6 @@ class Held:
         self._threads: list[list[str]] = []
         self._files: list[Counter[str]] = []
         self._snapshots: list[tracemalloc.Snapshot] = []
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """The steps; Python's memory is listened to until they are over."""
-        tracemalloc.start(_FRAMES)
-        try:
-            yield
-        finally:
-            tracemalloc.stop()
 
     def look(self, mine: Sequence[Any]) -> None:
         """Look after a step.
@@ -100,17 +90,39 @@ class Held:
         return Count(nbytes, f"each step keeps {nbytes:,} bytes of Python's memory", f"made at {line}")
 
 
-def saving(save: Callable[[], None]) -> Counter[str]:
-    """Save, and say which files that leaves open."""
-    before = open_files()
-    save()
-    return open_files() - before
+@dataclass(slots=True)
+class Memory:
+    """Host memory of a block, in bytes, over what there was before it; 0 where ``tracemalloc`` does not listen."""
+
+    most: int = 0
+    kept: int = 0  # at its end
 
 
-def saved_files(each: Sequence[Counter[str]]) -> Count:
-    """Files that every save leaves open; the first one may open what the others use."""
-    least = min(each[1:], key=lambda found: found.total())
-    return Count(least.total(), f"each save leaves {plural(least.total(), 'file')} open", next(iter(least), ""))
+@contextmanager
+def listening(frames: int = 1) -> Iterator[None]:
+    """Have ``tracemalloc`` listen; where the project has switched it on, it stays so."""
+    begun = tracemalloc.is_tracing()
+    if not begun:
+        tracemalloc.start(frames)
+    try:
+        yield
+    finally:
+        if not begun:
+            tracemalloc.stop()
+
+
+@contextmanager
+def memory() -> Iterator[Memory]:
+    """Measure the memory of a block."""
+    found = Memory()
+    if not tracemalloc.is_tracing():
+        yield found
+        return
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    yield found
+    now, peak = tracemalloc.get_traced_memory()
+    found.most, found.kept = peak - before, now - before
 
 
 def open_files() -> Counter[str]:
@@ -145,7 +157,7 @@ def _grown(before: tracemalloc.Snapshot, after: tracemalloc.Snapshot, steps: int
 def _line_of(traceback: tracemalloc.Traceback) -> str:
     """The innermost line of the project that a block comes from; empty if it comes from jaxgate, or none is known."""
     for frame in reversed(traceback):
-        if frame.filename.startswith(_OWN):
+        if is_own_file(frame.filename):
             return ""
         if is_project_file(frame.filename):
             return f"{short_path(frame.filename)}:{frame.lineno}"

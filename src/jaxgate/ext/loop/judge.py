@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jaxgate.ext.loop.model import LIMITS, Count, Loop, Seen
+from jaxgate.ext.loop.model import LIMITS, Loop, Seen
 from jaxgate.judge.order import is_red
 from jaxgate.model.decision import Status
 from jaxgate.model.verdict import Cause, Finding, TimeVerdict, Verdict
@@ -13,17 +13,16 @@ from jaxgate.model.verdict import Cause, Finding, TimeVerdict, Verdict
 def judge_loop(case: str, loop: Loop, seen: Seen) -> Verdict:
     """Hold each count against its limit."""
     findings = sorted(_findings(loop, seen), key=lambda one: one.status is Status.SAME)
-    status = findings[0].status if findings else Status.SAME
-    red = [one.name for one in findings if one.status is not Status.SAME]
-    causes = [Cause(text=seen.counts[name].where, explains=frozenset({name}), root=True) for name in red[:1]]
+    worst = findings[0]
+    where = "" if worst.status is Status.SAME else seen.counts[worst.name].where
     return Verdict(
         case=case,
         hardware=seen.hardware,
-        status=status,
-        fails=is_red(status, strict=False),
+        status=worst.status,
+        fails=is_red(worst.status, strict=False),
         findings=tuple(findings),
         time=TimeVerdict(status=Status.SAME, reason=str(seen)),
-        causes=tuple(one for one in causes if one.text),
+        causes=(Cause(text=where, explains=frozenset({worst.name}), root=True),) if where else (),
     )
 
 
@@ -36,9 +35,5 @@ def _findings(loop: Loop, seen: Seen) -> Iterator[Finding]:
         if count.value <= allowed:
             yield Finding(kind="claim", name=f"{name} <= {allowed:g}", status=Status.SAME)
         else:
-            yield Finding(kind="claim", name=name, status=Status.REGRESSED, detail=_told(name, count, allowed))
-
-
-def _told(name: str, count: Count, allowed: float) -> str:
-    """A count in words; where something of it is allowed, how much."""
-    return f"{count.what}; allowed {allowed:g}" if allowed and name in LIMITS else count.what
+            limit_told = f"; allowed {allowed:g}" if allowed else ""
+            yield Finding(kind="claim", name=name, status=Status.REGRESSED, detail=f"{count.what}{limit_told}")

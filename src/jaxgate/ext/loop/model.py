@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from jaxgate.model.machine import HardwareKey
@@ -37,8 +38,7 @@ LIMITS: Mapping[str, float] = {
 """What is counted, and how much of it may be; what explains the others comes first.
 
 ``kept_bytes`` is a kilobyte a step, a gigabyte in a million steps. The ratios are host memory over that of the batch, or of the
-state: pickling a state needs 1.0, ``pickle.dumps`` 2.0, ``flax.serialization.to_bytes`` 3.6, Orbax and Equinox less than 0.1
-(``ext/loop/README.md``). ``waiting`` is a share of a step.
+state; ``tests/loop/test_ratios.py`` has those of libraries. ``waiting`` is a share of a step.
 """
 
 
@@ -93,18 +93,16 @@ class Arrival:
     """How a leaf of a state arrives at a step: what decides whether it can be donated, and is where it was."""
 
     path: str
-    kind: str  # `jax.Array` or `NumPy array`; empty of a single number, which costs nothing to send
+    kind: str  # `device array`, `uncommitted device array`, `NumPy`; empty of a single number, which costs nothing to send
     aval: str  # dtype and shape; empty of a number of Python's
-    committed: bool = False  # whether it stays on its devices
     spread: str = ""  # its sharding, where it is on several devices
 
     def change(self, restored: Arrival) -> str:
         """What is otherwise once it is restored, in words; empty where nothing is, or more is fixed than was."""
-        moved = self.kind and restored.kind and self.kind != restored.kind
+        fixed = self.kind == f"uncommitted {restored.kind}"
+        moved = self.kind and restored.kind and self.kind != restored.kind and not fixed
         if moved or (self.aval and restored.aval and self.aval != restored.aval):
             return f"{self.path}: {self.kind} {self.aval} → {restored.kind} {restored.aval}"
-        if self.committed and not restored.committed:
-            return f"{self.path}: committed to its devices → uncommitted"
         return f"{self.path}: {self.spread} → {restored.spread}" if self.spread != restored.spread else ""
 
 
@@ -119,13 +117,14 @@ class Seen:
     counts: Counts
     hardware: HardwareKey  # where its state lies
     step_ns: tuple[int, ...]  # each step of the timed window: data, step and log, until its result is there
-    wait_ns: tuple[int, ...] = ()  # the share of it that the next batch took
+    wait_ns: tuple[int, ...]  # what of it the next batch took
+
+    @property
+    def waiting(self) -> float:
+        """The share of the steps that waits for batches."""
+        return sum(self.wait_ns) / sum(self.step_ns)
 
     def __str__(self) -> str:
         """The times in one line."""
-        if not self.step_ns:
-            return "no step was timed"
-        ordered = sorted(self.step_ns)
-        median, slowest = ordered[len(ordered) // 2], ordered[-1]
-        waits = f", {sum(self.wait_ns) / sum(self.step_ns):.0%} of it for the batch" if self.wait_ns else ""
-        return f"a step takes {median / 1e6:.3g} ms{waits}, the slowest {slowest / 1e6:.3g} ms"
+        typical, slowest = median(self.step_ns) / 1e6, max(self.step_ns) / 1e6
+        return f"a step takes {typical:.3g} ms, {self.waiting:.0%} of it for the batch, the slowest {slowest:.3g} ms"

@@ -12,15 +12,14 @@ import numpy as np
 
 from jaxgate.ext.loop.model import Count
 from jaxgate.observe.arguments.signature import short
-from jaxgate.observe.source_lines import is_project_file, short_path
+from jaxgate.observe.execute.python_calls import FROM_NUMPY
+from jaxgate.observe.source_lines import at, calling_line
 
 _METHODS = frozenset(
     {"__array__", "__bool__", "__complex__", "__float__", "__format__", "__index__", "__int__", "__repr__", "__str__"}
     | {"_value", "item", "tolist", "block_until_ready"}
 )
 """Methods of an array that give its values to Python."""
-_FROM_NUMPY = ("array", "asarray", "asanyarray", "ascontiguousarray")
-"""What reads an array's memory without an event."""
 
 
 class Reads:
@@ -33,7 +32,7 @@ class Reads:
     def run(self, log: Callable[[int, Any], None], number: int, out: Any) -> None:
         """Log a step and note which of its results are read; those of the step before may be."""
         self._arrays = {id(leaf): leaf for leaf in jax.tree.leaves(out) if isinstance(leaf, jax.Array)}
-        own = {name: getattr(np, name) for name in _FROM_NUMPY}
+        own = {name: getattr(np, name) for name in FROM_NUMPY}  # they read an array's memory without an event
         profiler = sys.getprofile()
         vars(np).update({name: self._watched(function) for name, function in own.items()})
         sys.setprofile(self._on_call)
@@ -52,7 +51,7 @@ class Reads:
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def watcher(*args: Any, **kwargs: Any) -> Any:
             if args and id(args[0]) in self._arrays:
-                self._note(args[0], sys._getframe(1))  # noqa: SLF001 - the documented way to a caller's line
+                self._note(args[0])
             return function(*args, **kwargs)
 
         return watcher
@@ -61,10 +60,7 @@ class Reads:
         if event == "call" and frame.f_code.co_name in _METHODS:
             array = frame.f_locals.get("self")
             if id(array) in self._arrays:
-                self._note(array, frame)
+                self._note(array)
 
-    def _note(self, array: Any, frame: FrameType | None) -> None:
-        while frame is not None and not is_project_file(frame.f_code.co_filename):
-            frame = frame.f_back
-        where = "" if frame is None else f" at {short_path(frame.f_code.co_filename)}:{frame.f_lineno}"
-        self._read.setdefault(id(array), f"{short(array)} is read{where}")
+    def _note(self, array: Any) -> None:
+        self._read.setdefault(id(array), f"{short(array)} is read{at(calling_line())}")

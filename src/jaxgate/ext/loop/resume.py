@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,18 +12,20 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxgate.ext.loop.held import listening, memory
 from jaxgate.ext.loop.model import Arrival, Count, Loop
-from jaxgate.ext.loop.watch import Notes, Steps, arrivals, made, place_of, ratio, taken, using_memory
-from jaxgate.model.measurement import MAX_NAMED
+from jaxgate.ext.loop.watch import Notes, Steps, arrivals, compiled_later, made, place_of, ratio, taken
+from jaxgate.model.measurement import MAX_NAMED, InvalidCaseError
 from jaxgate.model.words import plural, shortlist
-from jaxgate.observe.arguments.feeder import on_host
-from jaxgate.observe.arguments.signature import leaves_with_paths
+from jaxgate.observe.arguments.signature import leaves_with_paths, to_host
 from jaxgate.observe.errors import guarded
+from jaxgate.observe.execute.correctness import Closeness, check_agreement
 from jaxgate.observe.tools import Announce
 from jaxgate.observe.trace.clocks import Clock
 
-_CLOSE = 1e-3
+_CLOSE = Closeness(relative=0, absolute=0, rounding=1e-3)
 """How far a leaf may end from where it ended without the restore, of its largest element: two processes may add in another order."""
+_PYTHON = (bool, int, float, complex)
 
 Arrays = list[np.ndarray[Any, Any]]
 
@@ -38,16 +41,17 @@ def resume(
     Raises:
         InvalidCaseError: If a part of the loop fails.
     """
-    like = made(loop, progress)
-    progress("restoring")
     assert loop.restore is not None, "nobody resumes without"
-    with using_memory() as needed, guarded("restoring"):
-        state = loop.restore(saved, like)
-    del like
+    for _ in range(2):  # the first one may import
+        like = made(loop, progress)
+        progress("restoring")
+        with listening(), memory() as needed, guarded("restoring"):
+            state = loop.restore(saved, like)
+        del like
     steps = Steps(loop, state, after=loop.half, progress=progress, clock=clock)
     found = arrivals(state)
     restored = leaves_with_paths((state,), {}, ("state",))
-    held = ratio("restore=", needed[0], state, place_of(loop.restore))
+    held = ratio("restore=", needed.most, state, place_of(loop.restore))
     del state
     steps.take()
     gone = taken(restored)
@@ -62,27 +66,33 @@ def resume(
         "compiled": steps.compiled,
         "restore": asdict(held),
     }
-    return said, end_of(steps.state)
+    ended = end_of(steps.state)
+    return {**said, "paths": list(ended)}, list(ended.values())
 
 
-def end_of(state: Any) -> Arrays:
-    """The leaves of a state, on the host, in float64 where they are numbers with a point."""
-    arrays = []
-    for _, leaf in leaves_with_paths((state,), {}, ("state",)):
-        values = np.asarray(on_host(leaf)) if isinstance(leaf, (jax.Array, np.ndarray, int, float)) else np.zeros(0)
-        arrays.append(values.astype(np.float64) if values.dtype.kind in "fV" else values)
-    return arrays
+def end_of(state: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """The arrays and numbers of a state by their paths, on the host."""
+    leaves = leaves_with_paths((state,), {}, ("state",))
+    return {
+        path: to_host(leaf) for path, leaf in leaves if isinstance(leaf, (jax.Array, np.ndarray, np.generic, *_PYTHON))
+    }
 
 
-def compare(notes: Notes, ours: Arrays, said: Mapping[str, Any], theirs: Arrays) -> dict[str, Count]:
-    """Hold what a resumed loop showed against the one that went on."""
-    paths = [one.path for one in notes.arrivals]
+def compare(notes: Notes, end: Any, said: Mapping[str, Any], arrays: Arrays) -> dict[str, Count]:
+    """Hold what a resumed loop showed against the one that went on.
+
+    Args:
+        notes: Of the one that went on.
+        end: Its state at the end.
+        said: What ``resume`` says.
+        arrays: The leaves that it ended with.
+    """
     now = {one["path"]: Arrival(**one) for one in said["arrivals"]}
     return {
         "restored_leaves": _restored(notes.arrivals, now),
         "undonated_bytes": _undonated(notes.taken, said),
-        "resumed_compiles": _compiled(notes.compiled, said["compiled"][1:]),
-        "other_ends": _ends(paths, ours, theirs),
+        "resumed_compiles": _compiled(notes.compiled, said["compiled"]),
+        "other_ends": _ends(end_of(end), dict(zip(said["paths"], arrays, strict=True))),
         "restore_ratio": Count(**said["restore"]),
     }
 
@@ -102,31 +112,23 @@ def _undonated(taken_before: Sequence[str], said: Mapping[str, Any]) -> Count:
     return Count(nbytes, told, shortlist(lost, MAX_NAMED))
 
 
-def _compiled(before: Sequence[str], steps: Sequence[Mapping[str, str]]) -> Count:
-    found = {name: cause for step in steps for name, cause in step.items() if name not in before}
-    if not found:
+def _compiled(before: Counter[str], steps: Sequence[Mapping[str, str]]) -> Count:
+    more = compiled_later(steps) - before
+    if not more:
         return Count(0)
-    name, cause = next(iter(found.items()))
-    return Count(len(found), f"{name} is compiled once more after restore=, though not in the first step", cause)
+    name = next(iter(more))
+    cause = next(step[name] for step in steps[1:] if name in step)
+    return Count(len(more), f"{name} is compiled once more after restore=, though not in the first step", cause)
 
 
-def _ends(paths: Sequence[str], ours: Arrays, theirs: Arrays) -> Count:
-    """Leaves that end elsewhere."""
-    if len(ours) != len(theirs):
-        return Count(1, f"restored, the state has {len(theirs)} leaves at its end, else {len(ours)}")
-    apart = {}
-    for path, one, other in zip(paths, ours, theirs, strict=False):
-        if one.shape != other.shape:
-            apart[path] = np.inf
-        elif one.dtype.kind == "f":
-            largest = float(np.max(np.abs(one), initial=0.0)) or 1.0
-            distance = float(np.max(np.abs(one - other), initial=0.0)) / largest
-            apart |= {} if distance <= _CLOSE else {path: distance}
-        elif not np.array_equal(one, other):
-            apart[path] = np.inf
-    if not apart:
-        return Count(0)
-    worst = max(apart, key=lambda path: apart[path])
-    where = f"{worst}{'' if np.isinf(apart[worst]) else f' by {apart[worst]:.1%}'}"
+def _ends(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Count:
+    """Leaves that end elsewhere, or in one of both alone."""
+    apart = dict.fromkeys(ours.keys() ^ theirs.keys(), " is in one of both")
+    for path in ours.keys() & theirs.keys():
+        try:
+            check_agreement(theirs[path], ours[path], _CLOSE, names=("the restored loop", "the other"))
+        except InvalidCaseError as error:
+            apart[path] = error.reason.partition(";")[0].removeprefix("result")
+    where = next((f"{path}{text}" for path, text in sorted(apart.items())), "")
     told = f"restored, {plural(len(apart), 'leaf', 'leaves')} of the state end elsewhere than without a stop"
     return Count(len(apart), told, where)

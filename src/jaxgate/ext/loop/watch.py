@@ -7,38 +7,38 @@ timed; around the middle three whose log is looked into, each followed by a save
 from __future__ import annotations
 
 import time
-import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxgate.ext.loop.held import Held, saved_files, saving
+from jaxgate.ext.loop.held import FRAMES, Held, Memory, listening, memory, open_files
 from jaxgate.ext.loop.model import WARM, Arrival, Count, Loop, Seen
 from jaxgate.ext.loop.reads import Reads
 from jaxgate.model.machine import HardwareKey
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.model.words import plural
-from jaxgate.observe.arguments.signature import ArgumentKey, argument_keys, leaves_with_paths, short
+from jaxgate.observe.arguments.arrival import describe_given
+from jaxgate.observe.arguments.signature import ArgumentKey, argument_keys, difference, leaves_with_paths, short
 from jaxgate.observe.errors import guarded
+from jaxgate.observe.execute.correctness import refuse_nan
 from jaxgate.observe.machine.environment import hardware_key
 from jaxgate.observe.source_lines import short_path
 from jaxgate.observe.tools import Announce
 from jaxgate.observe.trace.clocks import Clock
 from jaxgate.observe.trace.compile_events import record
-from jaxgate.observe.trace.retraces import Blame, retrace_lines
+from jaxgate.observe.trace.retraces import Blame
 
 SMALL = 1_000_000
 """Bytes of host memory below which no ratio is judged: what Python itself needs would decide it."""
 SHORT_NS = 5_000_000
 """Waiting of a step below which no share of it is judged."""
-SAVES = 3
 _NAMES = ("state", "batch")
 
 
@@ -79,7 +79,7 @@ class Steps:
         self.announce(f"step {self.number} of {self.loop.steps}")
         log = log or self.loop.log
         begin = self._clock()
-        with peak_memory() as needed, guarded(f"waiting for batch {self.number}"):
+        with memory() as needed, guarded(f"waiting for batch {self.number}"):
             self.batch = next(self.feed, self)
         if self.batch is self:
             found = f"found {self.number - 1}; let batches() give more"
@@ -97,12 +97,15 @@ class Steps:
                 log(self.number, self.out)
             jax.block_until_ready((self.state, self.out))
         self.took_ns.append((self._clock() - begin, waited))
-        culprits = self._blame.culprits(events)
-        lines = retrace_lines("", culprits, subject="", before=self._before or keys, after=keys, names=_NAMES)
-        cause = lines[0].partition(": ")[2] if lines else ""
-        self.compiled.append({one.shown: cause or str(one) for one in culprits})
+        moved = difference(self._before or keys, keys)
+        self.compiled.append(
+            {
+                one.shown: moved if moved and one.kind not in ("new", "config") else str(one)
+                for one in self._blame.culprits(events)
+            }
+        )
         self._before = keys
-        return needed[0]
+        return needed.most
 
     @property
     def mine(self) -> tuple[Any, ...]:
@@ -123,21 +126,12 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class Save:
-    """What one save needed of the host's memory at most and still held at its end, in bytes, and the files that it left open."""
-
-    needed: int
-    kept: int
-    files: Counter[str]
-
-
-@dataclass(slots=True)
 class Notes:
-    """What the process that restores is told."""
+    """What the process that restores is compared with."""
 
-    arrivals: list[Arrival] = field(default_factory=list)  # the leaves of the state as they were saved
-    taken: list[str] = field(default_factory=list)  # those that the next step donates
-    compiled: list[str] = field(default_factory=list)  # functions that are compiled after the first step
+    arrivals: Sequence[Arrival]  # the leaves of the state as they were saved
+    taken: Sequence[str]  # those that the next step donates
+    compiled: Counter[str]  # how often each function is compiled after the first step
 
 
 def watch(
@@ -154,22 +148,25 @@ def watch(
     steps = Steps(loop, made(loop, progress), after=0, progress=progress, clock=clock)
     for _ in range(loop.half - 1):
         steps.take()
-    window = steps.took_ns[WARM:]
-    notes, saves = Notes(), list[Save]()
-    reads = [_middle(loop, steps, saved / str(number), notes, saves) for number in range(1, SAVES + 1)]
-    counts = _remembered(steps)
+    took, waited = zip(*steps.took_ns[WARM:], strict=True)
+    reads = [_logged(steps)]
+    saved_leaves, before = arrivals(steps.state), leaves_with_paths((steps.state,), {}, _NAMES[:1])
+    saves = [_saved(steps, saved / "1")]
+    reads.append(_logged(steps))
+    gone = taken(before)
+    del before
+    saves.append(_saved(steps, saved / "2"))
+    reads.append(_logged(steps))
+    saves.append(_saved(steps, saved / "3"))
+    counts = _left(steps)
+    seen = Seen(counts=counts, hardware=_hardware(steps.state), step_ns=took, wait_ns=waited)
     counts["repeated_compiles"] = steps.repeated()
     counts["log_reads"] = min(reads, key=lambda one: one.value)
+    counts["waiting"] = _waiting(seen, steps.feed)
     if loop.save is not None:
-        counts["save_ratio"] = ratio("save=", saves[0].needed, steps.state, place_of(loop.save))
-        counts["saved_files"] = saved_files([one.files for one in saves])
-        kept = min(one.kept for one in saves[1:])
-        told = f"each save keeps {kept / 1e6:,.1f} MB of the host's memory"
-        counts["saved_bytes"] = Count(kept, told, place_of(loop.save))
-    counts["waiting"] = _waiting(window, steps.feed)
-    notes.compiled = sorted({name for step in steps.compiled[1:] for name in step})
-    took, waited = zip(*window, strict=True)
-    return steps.state, Seen(counts=counts, hardware=_hardware(steps.state), step_ns=took, wait_ns=waited), notes
+        counts |= _of_saves(saves, steps.state, place_of(loop.save))
+    refuse_nan(steps.state, "the state at the end")
+    return steps.state, seen, Notes(saved_leaves, gone, compiled_later(steps.compiled))
 
 
 def made(loop: Loop, progress: Announce) -> Any:
@@ -187,29 +184,44 @@ def _hardware(state: Any) -> HardwareKey:
     return hardware_key(min(devices, key=lambda device: device.id), len(devices))
 
 
-def _middle(loop: Loop, steps: Steps, into: Path, notes: Notes, saves: list[Save]) -> Count:
-    """A step whose log is looked into, and a save after it; gives what the log read."""
-    before = leaves_with_paths((steps.state,), {}, _NAMES[:1]) if len(saves) == 1 else []
-    reads, log, save = Reads(), loop.log, loop.save
+def _logged(steps: Steps) -> Count:
+    """A step whose log is looked into: what that reads of its results."""
+    reads, log = Reads(), steps.loop.log
     steps.take(None if log is None else lambda number, out: reads.run(log, number, out))
-    notes.taken += taken(before)
-    if save is not None:
-        if not saves:
-            notes.arrivals = arrivals(steps.state)
-        steps.announce("saving")
-        into.mkdir()
-        with using_memory() as needed, guarded("saving"):
-            files = saving(lambda: save(into, steps.state))
-        saves.append(Save(needed[0], needed[1], files))
     return reads.count
 
 
-def _remembered(steps: Steps) -> dict[str, Count]:
+def _saved(steps: Steps, into: Path) -> tuple[Memory, Counter[str]]:
+    """A save into a new folder: the host's memory that it needs and keeps, and the files that it leaves open."""
+    if steps.loop.save is None:
+        return Memory(), Counter()
+    steps.announce("saving")
+    into.mkdir()
+    files = open_files()
+    with listening(), memory() as needed, guarded("saving"):
+        steps.loop.save(into, steps.state)
+    return needed, open_files() - files
+
+
+def _of_saves(saves: Sequence[tuple[Memory, Counter[str]]], state: Any, where: str) -> dict[str, Count]:
+    """What each save needs and leaves; the first one may import, and open what the others use."""
+    most, kept = (min(getattr(one, name) for one, _ in saves[1:]) for name in ("most", "kept"))
+    files = min((found for _, found in saves[1:]), key=lambda found: found.total())
+    return {
+        "save_ratio": ratio("save=", most, state, where),
+        "saved_bytes": Count(kept, f"each save keeps {kept / 1e6:,.1f} MB of the host's memory", where),
+        "saved_files": Count(
+            files.total(), f"each save leaves {plural(files.total(), 'file')} open", next(iter(files), "")
+        ),
+    }
+
+
+def _left(steps: Steps) -> dict[str, Count]:
     """The rest of the steps: what each of them leaves behind, and what its batch needs."""
     batches: list[Count] = []
     left = steps.loop.steps - steps.number
     held = Held(left)
-    with held.listening():
+    with listening(FRAMES):
         for _ in range(left):
             needed = steps.take()
             batches.append(ratio("batches()", needed, steps.batch, position_of(steps.feed), of="a batch"))
@@ -217,11 +229,15 @@ def _remembered(steps: Steps) -> dict[str, Count]:
     return {**held.counts(), "batch_ratio": min(batches, key=lambda one: one.value)}
 
 
-def _waiting(window: Sequence[tuple[int, int]], feed: Iterator[Any]) -> Count:
-    share = sum(waited for _, waited in window) / sum(took for took, _ in window)
-    typical = sorted(waited for _, waited in window)[len(window) // 2]
-    told = f"{share:.0%} of a step waits for its batch, {typical / 1e6:.3g} ms"
-    return Count(share if typical >= SHORT_NS else 0.0, told, position_of(feed))
+def _waiting(seen: Seen, feed: Iterator[Any]) -> Count:
+    typical = median(seen.wait_ns)
+    told = f"{seen.waiting:.0%} of a step waits for its batch, {typical / 1e6:.3g} ms"
+    return Count(seen.waiting if typical >= SHORT_NS else 0.0, told, position_of(feed))
+
+
+def compiled_later(steps: Sequence[Mapping[str, str]]) -> Counter[str]:
+    """How often each function is compiled after the first of some steps."""
+    return Counter(name for step in steps[1:] for name in step)
 
 
 def ratio(who: str, needed: int, tree: Any, where: str, of: str = "a state") -> Count:
@@ -232,41 +248,17 @@ def ratio(who: str, needed: int, tree: Any, where: str, of: str = "a state") -> 
     return Count(times if needed >= SMALL else 0.0, told, where)
 
 
-@contextmanager
-def peak_memory() -> Iterator[list[int]]:
-    """How much more memory a block needs at most, and holds at its end, than there was, where ``tracemalloc`` listens."""
-    needed = [0, 0]
-    if tracemalloc.is_tracing():
-        tracemalloc.reset_peak()
-    before = tracemalloc.get_traced_memory()[0]
-    yield needed
-    if tracemalloc.is_tracing():
-        now, peak = tracemalloc.get_traced_memory()
-        needed[:] = [peak - before, now - before]
-
-
-@contextmanager
-def using_memory() -> Iterator[list[int]]:
-    """``peak_memory`` of a block for which ``tracemalloc`` begins to listen."""
-    tracemalloc.start()
-    try:
-        with peak_memory() as needed:
-            yield needed
-    finally:
-        tracemalloc.stop()
-
-
 def arrivals(state: Any) -> list[Arrival]:
     """How each leaf of a state arrives at a step."""
     return [_arrival(path, leaf) for path, leaf in leaves_with_paths((state,), {}, _NAMES[:1])]
 
 
 def _arrival(path: str, leaf: Any) -> Arrival:
-    if not isinstance(leaf, jax.Array):
-        kind = "NumPy array" if getattr(leaf, "ndim", 0) else ""
-        return Arrival(path, kind, short(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else "")
-    spread = str(leaf.sharding) if len(leaf.sharding.device_set) > 1 else ""
-    return Arrival(path, "jax.Array", short(leaf), bool(leaf.committed), spread)
+    if isinstance(leaf, jax.Array):
+        spread = str(leaf.sharding) if len(leaf.sharding.device_set) > 1 else ""
+        return Arrival(path, describe_given(leaf).label, short(leaf), spread)
+    known = isinstance(leaf, (np.ndarray, np.generic))
+    return Arrival(path, "NumPy" if getattr(leaf, "ndim", 0) else "", short(leaf) if known else "")
 
 
 def taken(leaves: Sequence[tuple[str, Any]]) -> list[str]:

@@ -82,8 +82,10 @@ def refuse_nan(output: Any, what: str) -> None:
                 )
 
 
-def check_agreement(subject: Any, reference: Any, closeness: Closeness) -> None:
-    """Compare two output trees on the host, leaf by leaf.
+def check_agreement(
+    subject: Any, reference: Any, closeness: Closeness, *, names: tuple[str, str] = ("subject", "reference")
+) -> None:
+    """Compare two output trees on the host, leaf by leaf; ``names`` are those of the two for the text.
 
     Integers and booleans must be equal: there is no tolerance between two token ids.
 
@@ -100,7 +102,7 @@ def check_agreement(subject: Any, reference: Any, closeness: Closeness) -> None:
     theirs = jax.tree.leaves(reference)
     for (path, left), right in zip(ours, theirs, strict=True):
         if left.shape != right.shape or left.dtype != right.dtype:
-            raise InvalidCaseError(stage, f"{path}: subject gives {short(left)}, reference {short(right)}")
+            raise InvalidCaseError(stage, f"{path}: {names[0]} gives {short(left)}, {names[1]} {short(right)}")
         for place, ours_here, theirs_here in side_by_side(left, right, stage=stage, what=path):
             a, b = _numbers(ours_here), _numbers(theirs_here)
             exact = a.dtype.kind in "biu"
@@ -115,7 +117,7 @@ def check_agreement(subject: Any, reference: Any, closeness: Closeness) -> None:
             where = str([begin + int(index) for begin, index in zip(begins, worst, strict=True)]) if worst else ""
             raise InvalidCaseError(
                 stage,
-                f"{path}{where}: subject gives {_text(a[worst])}, reference {_text(b[worst])}; "
+                f"{path}{where}: {names[0]} gives {_text(a[worst])}, {names[1]} {_text(b[worst])}; "
                 f"{int((~close).sum()):,} of {a.size:,} elements differ by more than "
                 f"{allowed:.3g} + {closeness.relative:g} × |reference|",
             )

@@ -40,7 +40,8 @@ _INLINED = frozenset({"<listcomp>", "<dictcomp>", "<setcomp>"})
 """Functions of their own in Python 3.11, part of what they stand in since 3.12."""
 _WRAPPER = "api_boundary.<locals>.reraise_with_filtered_traceback"
 """What JAX wraps its functions in, to leave its own frames out of errors."""
-_FROM_NUMPY = ("array", "asarray", "asanyarray", "ascontiguousarray")
+FROM_NUMPY = ("array", "asarray", "asanyarray", "ascontiguousarray")
+"""Functions of NumPy's that read the memory of an array on the device, of which no event tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class PythonEvents:
         are put off: JAX has a callback in them. NumPy is watched, as no event shows which arrays it is given, and so are waits.
         """
         array: Any = _array_type()  # not while it counts
-        own = {name: getattr(np, name) for name in _FROM_NUMPY}
+        own = {name: getattr(np, name) for name in FROM_NUMPY}
         watchers = {name: self._watched(function) for name, function in own.items()}
         wait, watched_wait = array.block_until_ready, self._watched_wait(array.block_until_ready)
         self._watching = frozenset(watcher.__code__ for watcher in (*watchers.values(), watched_wait))
