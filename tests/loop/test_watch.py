@@ -281,6 +281,19 @@ def test_a_loader_that_is_ahead_is_green(tmp_path):
     assert verdict_of(tmp_path, batches=ahead).status is Status.SAME
 
 
+def test_a_loader_that_fills_its_queue_in_bursts_is_green(tmp_path):
+    """It holds more after most of the steps that are looked at, but not after each."""
+
+    def in_bursts():
+        waiting = []
+        for number, batch in enumerate(batches(), 1):
+            ahead = {11: 1, 12: 2, 13: 2, 14: 4}.get(number, 0)
+            waiting.extend(np.ones((8, WIDTH)) for _ in range(ahead - len(waiting)))
+            yield batch
+
+    assert verdict_of(tmp_path, batches=in_bursts).status is Status.SAME
+
+
 def importing(part):
     """A part that fills a table when it is called first, as an import does."""
     table = []

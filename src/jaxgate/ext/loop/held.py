@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,30 +24,26 @@ _OPEN = Path("/proc/self/fd")
 
 
 class Held:
-    """Looks at this process after each of some steps.
+    """Looks at this process after each of some steps."""
 
-    Args:
-        steps: How many there will be.
-    """
-
-    def __init__(self, steps: int) -> None:
-        self._marks = (0, steps // 2, steps - 1)
+    def __init__(self) -> None:
         self._left = LeftBehind()
         self._arrays: list[int] = []
         self._threads: list[list[str]] = []
         self._files: list[Counter[str]] = []
-        self._snapshots: list[tracemalloc.Snapshot] = []
+        self._snapshot: tracemalloc.Snapshot | None = None
+        self._kept: dict[str, int] | None = None  # bytes by line that each step so far has kept
 
     def look(self, mine: Sequence[Any]) -> None:
-        """Look after a step.
+        """Look after a step, once all arrays are there: a transfer holds what it reads.
 
         Args:
             mine: What the loop itself holds.
         """
+        jax.block_until_ready(jax.live_arrays())
         self._left.look(mine)
         own = {id(leaf) for leaf in jax.tree.leaves(tuple(mine))}
-        if len(self._arrays) in self._marks:
-            self._snapshots.append(tracemalloc.take_snapshot())
+        self._remember(tracemalloc.take_snapshot())
         self._arrays.append(sum(id(array) not in own for array in jax.live_arrays()))
         self._threads.append([thread.name for thread in threading.enumerate()])
         self._files.append(open_files())
@@ -72,21 +67,27 @@ class Held:
                 f"each step leaves a reference cycle: {left.cycles}",
                 left.cycles,
             ),
-            "kept_bytes": self._kept(),
+            "kept_bytes": self._kept_bytes(),
             "threads": Count(threads, f"each step leaves {plural(threads, 'thread')} running", self._threads[-1][-1]),
             "open_files": Count(
                 files, f"each step leaves {plural(files, 'file')} open", _newest(self._files[0], self._files[-1])
             ),
         }
 
-    def _kept(self) -> Count:
-        """Memory that a line of the project keeps, more of it after each step, in both halves."""
-        halves = [
-            _grown(before, after, last - first)
-            for (before, after), (first, last) in zip(pairwise(self._snapshots), pairwise(self._marks), strict=True)
-        ]
-        found = {line: min(half[line] for half in halves) for line in halves[0].keys() & halves[1].keys()}
-        line, nbytes = max(found.items(), key=lambda one: (one[1], one[0]), default=("", 0))
+    def _remember(self, now: tracemalloc.Snapshot) -> None:
+        """Keep of the lines that have held more after each step so far those that hold more again.
+
+        A loader that is ahead holds more after some steps, and less after others.
+        """
+        if self._snapshot is not None:
+            grown = _grown(self._snapshot, now)
+            before = grown if self._kept is None else self._kept
+            self._kept = {line: min(before[line], grown[line]) for line in before.keys() & grown.keys()}
+        self._snapshot = now
+
+    def _kept_bytes(self) -> Count:
+        """The line of the project that keeps most."""
+        line, nbytes = max((self._kept or {}).items(), key=lambda one: (one[1], one[0]), default=("", 0))
         return Count(nbytes, f"each step keeps {nbytes:,} bytes of Python's memory", f"made at {line}")
 
 
@@ -144,14 +145,14 @@ def _newest(before: Counter[str], after: Counter[str]) -> str:
     return next(iter(after - before), "")
 
 
-def _grown(before: tracemalloc.Snapshot, after: tracemalloc.Snapshot, steps: int) -> dict[str, int]:
-    """Bytes a step by line of the project, where at least one block a step is new."""
+def _grown(before: tracemalloc.Snapshot, after: tracemalloc.Snapshot) -> dict[str, int]:
+    """Bytes by line of the project that has more of them, in more blocks."""
     blocks, nbytes = Counter[str](), Counter[str]()
     for one in after.compare_to(before, "traceback"):
         line = _line_of(one.traceback)
         blocks[line] += one.count_diff
         nbytes[line] += one.size_diff
-    return {line: nbytes[line] // steps for line in nbytes if line and blocks[line] >= steps and nbytes[line] >= steps}
+    return {line: nbytes[line] for line in nbytes if line and blocks[line] > 0 and nbytes[line] > 0}
 
 
 def _line_of(traceback: tracemalloc.Traceback) -> str:

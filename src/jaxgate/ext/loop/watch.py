@@ -220,7 +220,7 @@ def _left(steps: Steps) -> dict[str, Count]:
     """The rest of the steps: what each of them leaves behind, and what its batch needs."""
     batches: list[Count] = []
     left = steps.loop.steps - steps.number
-    held = Held(left)
+    held = Held()
     with listening(FRAMES):
         for _ in range(left):
             needed = steps.take()
