@@ -288,7 +288,7 @@ JOINTS = {
     "energy": "engine/duels/baseline_duel engine/instruments engine/run/ending judge/verdict model/measurement "
     "model/verdict observe/measure observe/measure_eager observe/observation observe/tools plugin/case_row "
     "report/results report/text",
-    "growth": "__init__ judge/causes/suspects judge/verdict model/computation model/measurement model/verdict "
+    "growth": "__init__ ext/loop/judge judge/causes/suspects judge/verdict model/computation model/measurement model/verdict "
     "observe/arguments/function_case observe/measure report/results report/text",
     "loop": "plugin/hooks",
     "history": "cli/pytest_arguments engine/instruments engine/run/ending engine/run/orphans engine/run/session ext/diff/run "

@@ -22,6 +22,8 @@ RECIPES = {part.split("\n")[0]: part for part in re.split(r"^## ", PAGE, flags=r
 """What stands below each heading."""
 START, NOTEBOOK = "From nothing to a green line", "A notebook"
 """The recipes that define no test; each has its own below."""
+LOOPS = "Training loops"
+"""It records nothing; docs/loops.md has another block of its kind."""
 CONFTEST = "# conftest.py\n"
 """How a block begins that is no test; it acts before anything is imported, so it wants a process of its own."""
 
@@ -33,7 +35,7 @@ def blocks(recipe, language="python"):
 
 def cases_of(block):
     """The cases that a block defines, by their names: of tests, or of their gates."""
-    tests = re.findall(r"^def test_(\w+)\(gate\):$", block, flags=re.MULTILINE)
+    tests = re.findall(r"^def test_(\w+)\((?:gate|gate_loop)\):$", block, flags=re.MULTILINE)
     return re.findall(r"^    gate\(.*name=\"(\w+)\"\)$", block, flags=re.MULTILINE) or tests
 
 
@@ -56,7 +58,24 @@ def test_every_heading_has_a_block_that_is_run(recipe):
         assert all(cases_of(block) for block in found if not block.startswith(CONFTEST))
 
 
-@pytest.mark.parametrize("recipe", one_of([recipe for recipe in RECIPES if recipe not in {START, NOTEBOOK}], 14))
+def loops():
+    """The training loops of both pages, by their tests."""
+    page = (REPOSITORY / "docs/loops.md").read_text(encoding="utf-8")
+    found = [*re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL), *blocks(LOOPS)]
+    return [pytest.param(block, id=cases_of(block)[0]) for block in found]
+
+
+@pytest.mark.parametrize("block", one_of(loops(), 4))
+def test_a_training_loop_is_green(project, block):
+    """As it stands there; its restored state is the saved one, and nothing is left behind."""
+    require(block)
+    project.write("test_train.py", block)
+    found = project.run()
+    assert found.code == 0
+    assert "20 claims hold" in found.text
+
+
+@pytest.mark.parametrize("recipe", one_of([recipe for recipe in RECIPES if recipe not in {START, NOTEBOOK, LOOPS}], 14))
 def test_a_recipe_is_recorded_and_found_again(project, monkeypatch, recipe):
     """It is recorded, and SAME by its program in the next run, as CI makes it."""
     names, alone = [], False

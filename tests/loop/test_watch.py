@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import pickle
 import re
@@ -23,6 +24,8 @@ from jaxgate.model.decision import Status
 from jaxgate.model.measurement import InvalidCaseError
 
 WIDTH = 256
+LIBC, NATIVE = ctypes.CDLL(None), 4_000_000
+LIBC.malloc.restype, LIBC.memset.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
 
 
 def update(state, batch):
@@ -81,13 +84,13 @@ def test_a_sound_loop_is_green(tmp_path):
     """Nothing is left behind, and it ends where it would have without a stop, to the bit."""
     verdict = verdict_of(tmp_path, **SAVED)
     assert (verdict.status, verdict.fails) == (Status.SAME, False), verdict.findings[0]
-    assert len(verdict.findings) == 18
+    assert len(verdict.findings) == 20
 
 
 def test_a_loop_without_a_log_and_a_save_is_green(tmp_path):
     """It has less to count."""
     verdict = verdict_of(tmp_path)
-    assert (verdict.status, len(verdict.findings)) == (Status.SAME, 10)
+    assert (verdict.status, len(verdict.findings)) == (Status.SAME, 12)
 
 
 LOSSES: list[jax.Array] = []
@@ -147,6 +150,20 @@ def reading_by_numpy(number, loss):
     return number, np.asarray(loss)
 
 
+def reading_what_it_makes(number, loss):
+    return number, float(jnp.mean(loss))
+
+
+def reading_in_the_step(state, batch):
+    state, loss = jitted(state, batch)
+    return state, float(loss)
+
+
+def native(state, batch):
+    LIBC.memset(LIBC.malloc(NATIVE), 1, NATIVE)
+    return jitted(state, batch)
+
+
 def gathering(folder, state):
     everything = np.concatenate([np.asarray(leaf).ravel() for leaf in jax.tree.leaves(state)])
     (folder / "flat").write_bytes(everything.tobytes())
@@ -193,6 +210,13 @@ PLANTS = {
         "log_reads",
         r"float32\[\] is read at .*test_watch.py:\d+",
     ),
+    "a log that reads what it makes of a result": (
+        {"log": reading_what_it_makes},
+        "log_reads",
+        r"float32\[\] is read at .*test_watch.py:\d+",
+    ),
+    "a step that reads": ({"step": reading_in_the_step}, "step_reads", r"float32\[\] is read at .*test_watch.py:\d+"),
+    "memory of no Python": ({"step": native}, "resident_bytes", ""),
     "a save that gathers": ({**SAVED, "save": gathering}, "save_ratio", r"gathering at .*test_watch.py:\d+"),
     "a save that keeps what it wrote": (
         {**SAVED, "save": remembering, "allow": {"save_ratio": 9}},
@@ -248,7 +272,7 @@ def test_a_mistake_is_red_by_its_own_count(tmp_path, plant):
             kept.clear()
     assert verdict.fails
     assert verdict.findings[0].name == name, verdict.findings[0]
-    assert re.search(culprit, verdict.causes[0].text), verdict.causes
+    assert re.search(culprit, verdict.causes[0].text if verdict.causes else ""), verdict.causes
 
 
 def test_what_is_allowed_is_green(tmp_path):
@@ -266,6 +290,17 @@ def test_a_log_may_read_what_the_step_before_gave(tmp_path):
         last.append(loss)
 
     assert verdict_of(tmp_path, log=late).status is Status.SAME
+
+
+def test_a_process_that_does_not_come_to_its_end_is_told(tmp_path):
+    """As the reason for which the loop is not judged."""
+
+    def again(_):
+        raise TimeoutError("python took more than 300.0 s")
+
+    loop = Loop(make_state=make_state, batches=batches, step=jitted, save=save, restore=restore, steps=FEWEST)
+    with pytest.raises(InvalidCaseError, match="another process: python took more than 300"):
+        watch_both(loop, tmp_path, again, lambda _: None)
 
 
 def test_a_loader_that_is_ahead_is_green(tmp_path):

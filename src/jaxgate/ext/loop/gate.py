@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -24,7 +25,8 @@ from jaxgate.model.verdict import Verdict
 from jaxgate.observe.tools import Announce
 from jaxgate.plugin.gate_arguments import usage_errors
 from jaxgate.plugin.gated_test import nothing_decided
-from jaxgate.processes.pytest_child import Side, ended, last_line, run_test
+from jaxgate.processes.child import run_child
+from jaxgate.processes.pytest_child import ended, last_line, run_test
 
 if TYPE_CHECKING:
     from jaxgate.plugin.gate import Gate
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 RESUMES = "JAXGATE_RESUMES"
 """The folder of what another process saved, and under which name."""
 _SAID, _SAVED = "said", "saved"
+_PATIENCE_S, _PATIENCE = 300.0, 10.0
+"""Seconds after which the process that resumes is ended, and how many times longer than all the steps here it may take."""
 
 
 class GateLoop:
@@ -83,9 +87,21 @@ def _judge(
     if why:
         session.result.left_out[test] = why
         pytest.skip(why)
+    begin = time.monotonic()
+
+    def again(folder: Path) -> str:
+        patience_s = max(_PATIENCE_S, _PATIENCE * (time.monotonic() - begin))
+        run = partial(run_child, timeout_s=patience_s)
+        done = run_test(
+            session.again, test, {RESUMES: f"{case}={folder}"}, [f"--perf-artifacts={folder / 'pages'}"], run
+        )
+        return next((reason for _, reason in ended(done)), last_line(done))
+
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
-        seen = watch_both(loop, Path(name), partial(_resumed, session.again, test, case), progress)
-    return judge_loop(case, loop, seen), Samples(bursts_ns=seen.step_ns, calls_per_burst=1)
+        seen = watch_both(loop, Path(name), again, progress)
+    return judge_loop(case, loop, seen), Samples(
+        bursts_ns=tuple(step.took_ns for step in seen.timed), calls_per_burst=1
+    )
 
 
 def _why_not(session: GateSession) -> str:
@@ -114,7 +130,10 @@ def watch_both(loop: Loop, folder: Path, again: Callable[[Path], str], progress:
     if loop.save is None:
         return seen
     progress("resuming it in another process")
-    words = again(folder)
+    try:
+        words = again(folder)
+    except TimeoutError as error:
+        raise InvalidCaseError("resuming the loop in another process", str(error)) from error
     said = ReferenceCache(folder).load(_SAID)
     if said is None:
         raise InvalidCaseError("resuming the loop in another process", words)
@@ -125,8 +144,3 @@ def leave(loop: Loop, folder: Path, progress: Announce) -> None:
     """Restore what ``watch_both`` saved in a folder, go on, and leave there what that shows."""
     said, end = resume(loop, folder / _SAVED / "1", progress)
     ReferenceCache(folder).save(_SAID, said, end)
-
-
-def _resumed(side: Side, test: str, case: str, folder: Path) -> str:
-    done = run_test(side, test, {RESUMES: f"{case}={folder}"}, [f"--perf-artifacts={folder / 'pages'}"])
-    return next((reason for _, reason in ended(done)), last_line(done))

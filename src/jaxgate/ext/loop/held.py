@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import jax
 
 from jaxgate.ext.loop.model import Count
 from jaxgate.model.words import plural
 from jaxgate.observe.execute.left_behind import LeftBehind
+from jaxgate.observe.machine.load import anonymous_bytes
 from jaxgate.observe.source_lines import is_own_file, is_project_file, short_path
+from jaxgate.observe.trace.clocks import Clock
 
 FRAMES = 12
 """Callers of a block of memory that are kept, to find the project's line among them."""
 _OPEN = Path("/proc/self/fd")
+_IDLE = 4
+"""Looks at the memory of this process while nothing is done."""
 
 
 class Held:
@@ -89,6 +95,62 @@ class Held:
         """The line of the project that keeps most."""
         line, nbytes = max((self._kept or {}).items(), key=lambda one: (one[1], one[0]), default=("", 0))
         return Count(nbytes, f"each step keeps {nbytes:,} bytes of Python's memory", f"made at {line}")
+
+
+class Resident:
+    """Memory of this process that is no file's, after each step: also what native code allocates."""
+
+    def __init__(self) -> None:
+        self._least: int | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin anew: something else was done than a step."""
+        self._before: int | None = None
+
+    def look(self) -> None:
+        """Look after a step."""
+        now = _anonymous_bytes()
+        if self._before is not None:
+            more = now - self._before
+            self._least = more if self._least is None else min(self._least, more)
+        self._before = now
+
+    def count(self) -> Count:
+        """How much more of it there is after each step at least, beyond what moves while nothing is done."""
+        idle = [_anonymous_bytes() for _ in range(_IDLE)]
+        floor = max(abs(after - before) for before, after in pairwise(idle))
+        nbytes = max(0, (self._least or 0) - floor)
+        return Count(nbytes, f"the process holds {nbytes / 1e6:,.1f} MB more after each step")
+
+
+def _anonymous_bytes() -> int:
+    """0 where the system does not say."""
+    with suppress(OSError):
+        return anonymous_bytes()
+    return 0
+
+
+class Collector:
+    """The time that Python's collector takes, in nanoseconds."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.took_ns, self._since, self._clock = 0, 0, clock
+
+    def __enter__(self) -> Self:
+        """Begin to listen."""
+        gc.callbacks.append(self._ran)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Listen no more."""
+        gc.callbacks.remove(self._ran)
+
+    def _ran(self, phase: str, _: object) -> None:
+        if phase == "start":
+            self._since = self._clock()
+        else:
+            self.took_ns += self._clock() - self._since
 
 
 @dataclass(slots=True)

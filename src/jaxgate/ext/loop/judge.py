@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxgate.ext.growth.model import Grown
 from jaxgate.ext.loop.model import LIMITS, Loop, Seen
 from jaxgate.judge.order import is_red
 from jaxgate.model.decision import Status
-from jaxgate.model.verdict import Cause, Finding, TimeVerdict, Verdict
+from jaxgate.model.verdict import Cause, Figures, Finding, TimeVerdict, Verdict
 
 
 def judge_loop(case: str, loop: Loop, seen: Seen) -> Verdict:
@@ -22,7 +23,17 @@ def judge_loop(case: str, loop: Loop, seen: Seen) -> Verdict:
         fails=is_red(worst.status, strict=False),
         findings=tuple(findings),
         time=TimeVerdict(status=Status.SAME, reason=str(seen)),
+        figures=Figures(now={}, growth={"step": _timeline(seen)}),
         causes=(Cause(text=where, explains=frozenset({worst.name}), root=True),) if where else (),
+    )
+
+
+def _timeline(seen: Seen) -> Grown:
+    """Where the time of each step went."""
+    names = ("took_ns", "wait_ns", "log_ns", "collector_ns")
+    return Grown(
+        sizes=tuple(step.number for step in seen.steps),
+        facts={name: tuple(getattr(step, name) for step in seen.steps) for name in names},
     )
 
 

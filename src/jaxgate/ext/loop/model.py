@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -29,7 +29,9 @@ LIMITS: Mapping[str, float] = {
     "saved_files": 0,
     "saved_bytes": 1_000_000,
     "log_reads": 0,
+    "step_reads": 0,
     "kept_bytes": 1024,
+    "resident_bytes": 1_000_000,
     "batch_ratio": 4,
     "save_ratio": 1.5,
     "restore_ratio": 3,
@@ -37,9 +39,12 @@ LIMITS: Mapping[str, float] = {
 }
 """What is counted, and how much of it may be; what explains the others comes first.
 
-``kept_bytes`` is a kilobyte a step, a gigabyte in a million steps. The ratios are host memory over that of the batch, or of the
+``kept_bytes`` is a kilobyte a step, a gigabyte in a million steps; ``resident_bytes`` is what no Python knows of. The ratios are host memory over that of the batch, or of the
 state; ``tests/loop/test_ratios.py`` has those of libraries. ``waiting`` is a share of a step.
 """
+
+_SMALL, _LONG = 0.01, 1.5
+"""Share of a step below which its log is not told, and how much longer than a typical step one is that is explained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,21 +115,54 @@ Counts = Mapping[str, Count]
 """By the names of ``LIMITS``; what could not be counted is left out."""
 
 
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """Where the time of a step goes, in nanoseconds."""
+
+    number: int  # from 1 on
+    took_ns: int  # batch, step and log, until the result is there
+    wait_ns: int  # for its batch
+    log_ns: int
+    collector_ns: int  # Python's collector, which may come anywhere in it
+    compiles: bool  # whether something is traced or compiled
+
+    def why(self, typical_ns: float) -> str:
+        """What made it longer than a typical one, where that is half of it; empty else."""
+        if self.took_ns < _LONG * typical_ns:
+            return ""
+        if self.compiles:
+            return f" (step {self.number} compiles)"
+        parts = {"batch": self.wait_ns, "log": self.log_ns, "Python's collector": self.collector_ns}
+        name, took_ns = max(parts.items(), key=lambda one: one[1])
+        explains = took_ns * 2 >= self.took_ns - typical_ns
+        return f" (step {self.number}: {took_ns / 1e6:.3g} ms {name})" if explains else f" (step {self.number})"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """What the steps of a loop showed."""
 
     counts: Counts
     hardware: HardwareKey  # where its state lies
-    step_ns: tuple[int, ...]  # each step of the timed window: data, step and log, until its result is there
-    wait_ns: tuple[int, ...]  # what of it the next batch took
+    steps: tuple[StepTime, ...]  # all after the first ones
+    timed: tuple[StepTime, ...]  # those in which nothing else is looked at
+    save_ns: float | None = None  # what a save takes
 
     @property
     def waiting(self) -> float:
-        """The share of the steps that waits for batches."""
-        return sum(self.wait_ns) / sum(self.step_ns)
+        """The share of the timed steps that waits for batches."""
+        return self._share([step.wait_ns for step in self.timed])
+
+    def _share(self, times: Sequence[int]) -> float:
+        return sum(times) / sum(step.took_ns for step in self.timed)
 
     def __str__(self) -> str:
         """The times in one line."""
-        typical, slowest = median(self.step_ns) / 1e6, max(self.step_ns) / 1e6
-        return f"a step takes {typical:.3g} ms, {self.waiting:.0%} of it for the batch, the slowest {slowest:.3g} ms"
+        typical_ns = median(step.took_ns for step in self.timed)
+        log = self._share([step.log_ns for step in self.timed])
+        parts = [f"{self.waiting:.0%} batch", *([f"{log:.0%} log"] if log >= _SMALL else [])]
+        slowest = max(self.timed, key=lambda step: step.took_ns)
+        why = slowest.why(typical_ns)
+        saved = [] if self.save_ns is None else [f"a save {self.save_ns / 1e6:.3g} ms"]
+        step = f"a step {typical_ns / 1e6:.3g} ms ({', '.join(parts)})"
+        return ", ".join([step, f"slowest {slowest.took_ns / 1e6:.3g} ms{why}", *saved])

@@ -1,9 +1,9 @@
-"""Which of a step's results its log reads: each makes Python wait until the device is done."""
+"""Which arrays a part of a loop reads: each makes Python wait until the device is done."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
@@ -23,34 +23,36 @@ _METHODS = frozenset(
 
 
 class Reads:
-    """Reads of some arrays in a call."""
+    """Reads of arrays in a call, by Python.
 
-    def __init__(self) -> None:
-        self._read: dict[int, str] = {}
-        self._arrays: dict[int, Any] = {}
+    Args:
+        spared: Arrays that may be read: the device is done with them.
+    """
 
-    def run(self, log: Callable[[int, Any], None], number: int, out: Any) -> None:
-        """Log a step and note which of its results are read; those of the step before may be."""
-        self._arrays = {id(leaf): leaf for leaf in jax.tree.leaves(out) if isinstance(leaf, jax.Array)}
+    def __init__(self, spared: Iterable[Any]) -> None:
+        self._spared = {id(array): array for array in spared}
+        self._read: dict[int, tuple[Any, str]] = {}
+
+    def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a function and note what it reads: of what it is given, or makes of that."""
         own = {name: getattr(np, name) for name in FROM_NUMPY}  # they read an array's memory without an event
         profiler = sys.getprofile()
         vars(np).update({name: self._watched(function) for name, function in own.items()})
         sys.setprofile(self._on_call)
         try:
-            log(number, out)
+            return function(*args)
         finally:
             sys.setprofile(profiler)
             vars(np).update(own)
 
-    @property
-    def count(self) -> Count:
+    def count(self, told: str) -> Count:
         """How many, and where."""
-        told = "log= reads a result of each step, so that Python waits for the device"
-        return Count(len(self._read), told, next(iter(self._read.values()), ""))
+        where = next((where for _, where in self._read.values()), "")
+        return Count(len(self._read), f"{told}, so that Python waits for the device", where)
 
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def watcher(*args: Any, **kwargs: Any) -> Any:
-            if args and id(args[0]) in self._arrays:
+            if args:
                 self._note(args[0])
             return function(*args, **kwargs)
 
@@ -58,9 +60,9 @@ class Reads:
 
     def _on_call(self, frame: FrameType, event: str, _: Any) -> None:
         if event == "call" and frame.f_code.co_name in _METHODS:
-            array = frame.f_locals.get("self")
-            if id(array) in self._arrays:
-                self._note(array)
+            self._note(frame.f_locals.get("self"))
 
     def _note(self, array: Any) -> None:
-        self._read.setdefault(id(array), f"{short(array)} is read{at(calling_line())}")
+        concrete = isinstance(array, jax.Array) and not isinstance(array, jax.core.Tracer)
+        if concrete and id(array) not in self._spared and id(array) not in self._read:
+            self._read[id(array)] = array, f"{short(array)} is read{at(calling_line())}"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -18,8 +18,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgate.ext.loop.held import FRAMES, Held, Memory, listening, memory, open_files
-from jaxgate.ext.loop.model import WARM, Arrival, Count, Loop, Seen
+from jaxgate.ext.loop.held import FRAMES, Collector, Held, Memory, Resident, listening, memory, open_files
+from jaxgate.ext.loop.model import WARM, Arrival, Count, Loop, Seen, StepTime
 from jaxgate.ext.loop.reads import Reads
 from jaxgate.model.machine import HardwareKey
 from jaxgate.model.measurement import InvalidCaseError
@@ -49,16 +49,17 @@ class Steps:
         state: What the last step left.
         number: Which one that was, of the whole loop.
         compiled: By step what each function was traced or compiled for.
-        took_ns: The time of each step with its batch, and that of the batch.
+        times: Where the time of each step went.
     """
 
     def __init__(self, loop: Loop, state: Any, *, after: int, progress: Announce, clock: Clock) -> None:
         self.loop, self.state, self.number = loop, state, after
         self.compiled: list[dict[str, str]] = []
-        self.took_ns: list[tuple[int, int]] = []
+        self.times: list[StepTime] = []
         self.out: Any = None
         self.batch: Any = None
-        self.announce, self._clock = progress, clock
+        self.batch_bytes = 0  # host memory that it needed at most; 0 if `tracemalloc` does not listen
+        self.announce, self.clock = progress, clock
         self._blame = Blame(complete=True)
         self._before: tuple[ArgumentKey, ...] = ()
         with guarded("making the batches"):
@@ -66,37 +67,35 @@ class Steps:
             for _ in islice(self.feed, after):
                 pass
 
-    def take(self, log: Callable[[int, Any], None] | None = None) -> int:
+    def take(self, *, look: bool = False) -> tuple[Count, Count]:
         """Take one step with the next batch and log it; its result is there afterwards.
 
         Args:
-            log: What it is logged by; that of the loop by default.
+            look: Whether to look into the step and its log.
 
         Returns:
-            Host memory that the next batch needed at most, in bytes; 0 if ``tracemalloc`` does not listen.
+            What its log and what the step itself reads; nothing if it was not looked into.
         """
         self.number += 1
         self.announce(f"step {self.number} of {self.loop.steps}")
-        log = log or self.loop.log
-        begin = self._clock()
-        with memory() as needed, guarded(f"waiting for batch {self.number}"):
-            self.batch = next(self.feed, self)
-        if self.batch is self:
-            found = f"found {self.number - 1}; let batches() give more"
-            raise InvalidCaseError("waiting for a batch", f"expected {self.loop.steps} batches, {found}")
-        waited = self._clock() - begin
-        keys = argument_keys((self.state, self.batch), {}, _NAMES)
-        begin = self._clock() - waited
-        with record(explain=True) as events, guarded(f"step {self.number} of the loop"):
-            result = self.loop.step(self.state, self.batch)
-            if not isinstance(result, tuple) or len(result) != 2:  # noqa: PLR2004 - a pair
-                raise TypeError(f"expected step= to give (state, what is logged), found {type(result).__name__}")
-            self.state, self.out = result
-            del result
-            if log is not None:
-                log(self.number, self.out)
-            jax.block_until_ready((self.state, self.out))
-        self.took_ns.append((self._clock() - begin, waited))
+        with Collector(self.clock) as collector:
+            begin = self.clock()
+            with memory() as needed, guarded(f"waiting for batch {self.number}"):
+                self.batch = next(self.feed, self)
+            if self.batch is self:
+                found = f"found {self.number - 1}; let batches() give more"
+                raise InvalidCaseError("waiting for a batch", f"expected {self.loop.steps} batches, {found}")
+            wait_ns = self.clock() - begin
+            self.batch_bytes = needed.most
+            keys = argument_keys((self.state, self.batch), {}, _NAMES)
+            begin = self.clock() - wait_ns
+            with record(explain=True) as events, guarded(f"step {self.number} of the loop"):
+                in_step = self._step(look=look)
+                log_begins = self.clock()
+                in_log = self._log(look=look)
+                log_ns = self.clock() - log_begins
+                jax.block_until_ready((self.state, self.out))
+            took_ns = self.clock() - begin
         moved = difference(self._before or keys, keys)
         self.compiled.append(
             {
@@ -104,8 +103,31 @@ class Steps:
                 for one in self._blame.culprits(events)
             }
         )
+        compiles = bool(self.compiled[-1])
+        self.times.append(StepTime(self.number, took_ns, wait_ns, log_ns, collector.took_ns, compiles))
         self._before = keys
-        return needed.most
+        return in_log, in_step
+
+    def _step(self, *, look: bool) -> Count:
+        reads = Reads(jax.tree.leaves(self.batch))
+        step = self.loop.step
+        result = reads.run(step, self.state, self.batch) if look else step(self.state, self.batch)
+        if not isinstance(result, tuple) or len(result) != 2:  # noqa: PLR2004 - a pair
+            raise TypeError(f"expected step= to give (state, what is logged), found {type(result).__name__}")
+        self.state, self.out = result
+        return reads.count("step= reads what the device gives")
+
+    def _log(self, *, look: bool) -> Count:
+        """Log the step; what the one before gave may be read."""
+        if self.loop.log is None:
+            return Count(0)
+        mine = {id(leaf) for leaf in jax.tree.leaves(self.out)}
+        reads = Reads([array for array in jax.live_arrays() if id(array) not in mine] if look else [])
+        if look:
+            reads.run(self.loop.log, self.number, self.out)
+        else:
+            self.loop.log(self.number, self.out)
+        return reads.count("log= reads a result of each step")
 
     @property
     def mine(self) -> tuple[Any, ...]:
@@ -146,22 +168,30 @@ def watch(
         InvalidCaseError: If a part of the loop fails.
     """
     steps = Steps(loop, made(loop, progress), after=0, progress=progress, clock=clock)
-    for _ in range(loop.half - 1):
+    for _ in range(WARM):
         steps.take()
-    took, waited = zip(*steps.took_ns[WARM:], strict=True)
-    reads = [_logged(steps)]
+    resident = Resident()
+    for _ in range(WARM + 1, loop.half):
+        steps.take()
+        resident.look()
+    timed = tuple(steps.times[WARM:])
+    looked = [steps.take(look=True)]
     saved_leaves, before = arrivals(steps.state), leaves_with_paths((steps.state,), {}, _NAMES[:1])
     saves = [_saved(steps, saved / "1")]
-    reads.append(_logged(steps))
+    looked.append(steps.take(look=True))
     gone = taken(before)
     del before
     saves.append(_saved(steps, saved / "2"))
-    reads.append(_logged(steps))
+    looked.append(steps.take(look=True))
     saves.append(_saved(steps, saved / "3"))
-    counts = _left(steps)
-    seen = Seen(counts=counts, hardware=_hardware(steps.state), step_ns=took, wait_ns=waited)
+    counts = _left(steps, resident)
+    took_ns = None if loop.save is None else min(one.took_ns for one in saves[1:])
+    seen = Seen(
+        counts=counts, hardware=_hardware(steps.state), steps=tuple(steps.times[WARM:]), timed=timed, save_ns=took_ns
+    )
     counts["repeated_compiles"] = steps.repeated()
-    counts["log_reads"] = min(reads, key=lambda one: one.value)
+    for name, counted in zip(("log_reads", "step_reads"), zip(*looked, strict=True), strict=True):
+        counts[name] = min(counted, key=lambda one: one.value)
     counts["waiting"] = _waiting(seen, steps.feed)
     if loop.save is not None:
         counts |= _of_saves(saves, steps.state, place_of(loop.save))
@@ -184,29 +214,33 @@ def _hardware(state: Any) -> HardwareKey:
     return hardware_key(min(devices, key=lambda device: device.id), len(devices))
 
 
-def _logged(steps: Steps) -> Count:
-    """A step whose log is looked into: what that reads of its results."""
-    reads, log = Reads(), steps.loop.log
-    steps.take(None if log is None else lambda number, out: reads.run(log, number, out))
-    return reads.count
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """What a save needs and leaves."""
+
+    memory: Memory = field(default_factory=Memory)
+    files: Counter[str] = field(default_factory=Counter)  # that it leaves open
+    took_ns: int = 0
 
 
-def _saved(steps: Steps, into: Path) -> tuple[Memory, Counter[str]]:
-    """A save into a new folder: the host's memory that it needs and keeps, and the files that it leaves open."""
+def _saved(steps: Steps, into: Path) -> _Saved:
+    """A save into a new folder."""
     if steps.loop.save is None:
-        return Memory(), Counter()
+        return _Saved()
     steps.announce("saving")
     into.mkdir()
     files = open_files()
     with listening(), memory() as needed, guarded("saving"):
+        begin = steps.clock()
         steps.loop.save(into, steps.state)
-    return needed, open_files() - files
+        took_ns = steps.clock() - begin
+    return _Saved(needed, open_files() - files, took_ns)
 
 
-def _of_saves(saves: Sequence[tuple[Memory, Counter[str]]], state: Any, where: str) -> dict[str, Count]:
+def _of_saves(saves: Sequence[_Saved], state: Any, where: str) -> dict[str, Count]:
     """What each save needs and leaves; the first one may import, and open what the others use."""
-    most, kept = (min(getattr(one, name) for one, _ in saves[1:]) for name in ("most", "kept"))
-    files = min((found for _, found in saves[1:]), key=lambda found: found.total())
+    most, kept = (min(getattr(one.memory, name) for one in saves[1:]) for name in ("most", "kept"))
+    files = min((one.files for one in saves[1:]), key=lambda found: found.total())
     return {
         "save_ratio": ratio("save=", most, state, where),
         "saved_bytes": Count(kept, f"each save keeps {kept / 1e6:,.1f} MB of the host's memory", where),
@@ -216,21 +250,23 @@ def _of_saves(saves: Sequence[tuple[Memory, Counter[str]]], state: Any, where: s
     }
 
 
-def _left(steps: Steps) -> dict[str, Count]:
+def _left(steps: Steps, resident: Resident) -> dict[str, Count]:
     """The rest of the steps: what each of them leaves behind, and what its batch needs."""
     batches: list[Count] = []
     left = steps.loop.steps - steps.number
     held = Held()
+    resident.begin()
     with listening(FRAMES):
         for _ in range(left):
-            needed = steps.take()
-            batches.append(ratio("batches()", needed, steps.batch, position_of(steps.feed), of="a batch"))
+            steps.take()
+            batches.append(ratio("batches()", steps.batch_bytes, steps.batch, position_of(steps.feed), of="a batch"))
             held.look(steps.mine)
-    return {**held.counts(), "batch_ratio": min(batches, key=lambda one: one.value)}
+            resident.look()
+    return {**held.counts(), "resident_bytes": resident.count(), "batch_ratio": min(batches, key=lambda one: one.value)}
 
 
 def _waiting(seen: Seen, feed: Iterator[Any]) -> Count:
-    typical = median(seen.wait_ns)
+    typical = median(step.wait_ns for step in seen.timed)
     told = f"{seen.waiting:.0%} of a step waits for its batch, {typical / 1e6:.3g} ms"
     return Count(seen.waiting if typical >= SHORT_NS else 0.0, told, position_of(feed))
 

@@ -186,19 +186,17 @@ def _clock(system: Path) -> float | None:
     return max(shares, default=None)
 
 
-def most_memory_bytes(status: Path = Path("/proc/self/status")) -> int:
-    """What this process has held in memory at most, since it began its program.
-
-    ``getrusage`` will not do: on Linux it remembers the process that this one was forked from.
+def anonymous_bytes(status: Path = Path("/proc/self/status")) -> int:
+    """Memory of this process that no file backs, in bytes: Python's, native code's, and arrays on the host.
 
     Raises:
         OSError: If the system does not say.
     """
     for line in status.read_text().splitlines():
         name, _, value = line.partition(":")
-        if name == "VmHWM":
+        if name == "RssAnon":
             return int(value.split()[0]) * 1024
-    raise OSError(f"expected VmHWM in {status}, found none")
+    raise OSError(f"expected RssAnon in {status}, found none")
 
 
 ROUNDS = 3
