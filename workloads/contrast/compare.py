@@ -22,7 +22,7 @@ from jaxgate.judge.timing.duel import LOOKS, decide
 from jaxgate.model.decision import Decision, Status
 from jaxgate.model.duel import Duel
 from jaxgate.observe.duel.duel import run_duel
-from jaxgate.observe.machine.load import most_memory_bytes
+from jaxgate.observe.machine.load import memory_bytes
 from jaxgate.observe.trace.clocks import Clock, uncollected
 from jaxgate.report.units import show
 from workloads.contrast.contrast import Alone, Contrast, Difference, Training, Traits
@@ -235,7 +235,7 @@ def run_alone(
         import_compiler()
     jax.devices()  # starts the backend
     make: Callable[[], Training] = build().sides[side]
-    before = most_memory_bytes()
+    before = memory_bytes("VmHWM")
     begin = clock()
     runner = runner_of(make())
     runner.wait(runner.step())
@@ -244,7 +244,7 @@ def run_alone(
         one = clock()
         runner.wait(runner.step())
         took_ns = max(1, clock() - one)
-    of_process, of_device = most_memory_bytes() - before, runner.peak_bytes()  # resets of the bursts hold more
+    of_process, of_device = memory_bytes("VmHWM") - before, runner.peak_bytes()  # resets of the bursts hold more
     calls = max(1, round(BURST_S * 1e9 / took_ns))
     with uncollected():
         step_ns = [Opponent(runner).burst(calls, clock) // calls for _ in range(BURSTS)]

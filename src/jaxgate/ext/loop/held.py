@@ -18,7 +18,7 @@ import jax
 from jaxgate.ext.loop.model import Count
 from jaxgate.model.words import plural
 from jaxgate.observe.execute.left_behind import LeftBehind
-from jaxgate.observe.machine.load import anonymous_bytes
+from jaxgate.observe.machine.load import memory_bytes
 from jaxgate.observe.source_lines import is_own_file, is_project_file, short_path
 from jaxgate.observe.trace.clocks import Clock
 
@@ -127,7 +127,7 @@ class Resident:
 def _anonymous_bytes() -> int:
     """0 where the system does not say."""
     with suppress(OSError):
-        return anonymous_bytes()
+        return memory_bytes("RssAnon")
     return 0
 
 

@@ -186,17 +186,22 @@ def _clock(system: Path) -> float | None:
     return max(shares, default=None)
 
 
-def anonymous_bytes(status: Path = Path("/proc/self/status")) -> int:
-    """Memory of this process that no file backs, in bytes: Python's, native code's, and arrays on the host.
+def memory_bytes(which: str, status: Path = Path("/proc/self/status")) -> int:
+    """Memory of this process, in bytes.
+
+    Args:
+        which: ``VmHWM``, the most that it has held since it began its program; ``getrusage`` will not do: on Linux it remembers
+            the process that this one was forked from. ``RssAnon``, what it holds now and no file backs.
+        status: Where the system says so.
 
     Raises:
-        OSError: If the system does not say.
+        OSError: If it does not.
     """
     for line in status.read_text().splitlines():
         name, _, value = line.partition(":")
-        if name == "RssAnon":
+        if name == which:
             return int(value.split()[0]) * 1024
-    raise OSError(f"expected RssAnon in {status}, found none")
+    raise OSError(f"expected {which} in {status}, found none")
 
 
 ROUNDS = 3
