@@ -17,6 +17,7 @@ COMMANDS = {
     "doctor": "doctor",
     "repro": "repro",
     "loop": "",
+    "watch": "",
     "ranks": "",
 }
 """Folders of ``ext/`` that can be taken away today, and the command that goes with each."""

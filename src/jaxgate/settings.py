@@ -14,6 +14,15 @@ Size = Literal["small", "full"]
 ProfileWhen = Literal["failing", "always", "never"]
 
 
+class Watch(StrEnum):
+    """What ``--perf-watch`` does; all of them report."""
+
+    NOT = ""
+    JUDGE = "judge"
+    UPDATE = "update"
+    REPORT = "report"
+
+
 class Update(StrEnum):
     """What a run records. The empty word, which is false, records nothing."""
 

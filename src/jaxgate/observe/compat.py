@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+from jax import extend
 
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.arguments.signature import ArgumentKey, argument_names, short
@@ -289,3 +290,11 @@ def cost_of_text(text: str) -> dict[str, float]:
         return {name: float(value) for name, value in found.items()} if found.get("flops", 0) >= 0 else {}
     except (AttributeError, ImportError, RuntimeError, TypeError, ValueError):
         return {}
+
+
+def newest_executable() -> Any:
+    """The program that was compiled last and is still there; ``None`` if there is none, or a backend does not list them."""
+    try:
+        return next(iter(extend.backend.get_backend().live_executables()), None)
+    except (AttributeError, RuntimeError, TypeError):
+        return None

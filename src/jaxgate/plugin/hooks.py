@@ -16,7 +16,7 @@ from jaxgate.plugin.gating import begin, gating_run
 from jaxgate.plugin.guard_fixtures import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures
 from jaxgate.plugin.options.command_line import STARTED, CommandLine
 from jaxgate.plugin.options.settings import begins_at_once, pass_on, read_settings
-from jaxgate.plugin.options.table import add_options
+from jaxgate.plugin.options.table import WATCH, add_options
 from jaxgate.plugin.stash import GATE, SETTINGS, STDERR, SUSPECT, TESTS, Tests
 from jaxgate.plugin.xdist import devices, nodes
 
@@ -60,6 +60,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(nodes.Controller(config), "jaxgate-controller")
     if limit is not None and not config.option.collectonly:
         config.pluginmanager.register(time_limit.Deadline(config, limit, _finish_unfinished), time_limit.NAME)
+    if mode := WATCH.read(config, os.environ):
+        from jaxgate.ext.watch.watcher import Watcher  # noqa: PLC0415 - imports JAX
+
+        config.pluginmanager.register(Watcher(config, mode), "jaxgate-watcher")
     with suppress(AttributeError, OSError, ValueError):  # no stderr: progress stays silent
         config.stash[STDERR] = os.dup(sys.__stderr__.fileno())  # type: ignore[union-attr]  # suppressed above where there is none
 

@@ -228,6 +228,8 @@ class Event:
     # what JAX explained since the event before: the function's own miss first, then those of the functions it calls
     misses: tuple[Miss, ...] = ()
     within: bool = False  # whether it happened while another function was being traced: it follows from that one
+    seconds: float = 0.0  # what it took
+    found: Any = None  # what the block's `at_compile` gave
 
 
 @dataclass(slots=True, eq=False)
@@ -238,6 +240,7 @@ class Events:
     pending: list[Miss] = field(default_factory=list)  # misses whose trace has not ended yet
     thread: int = field(default_factory=threading.get_ident)  # the thread of the block, of which alone misses are heard
     others: bool = True  # whether what other threads do is heard, too
+    at_compile: Callable[[], Any] | None = None  # called after each compile
 
     def _of(self, phase: Phase) -> list[str]:
         return [event.function for event in self.log if event.phase == phase]
@@ -266,7 +269,7 @@ class Events:
         """Count the traces of one function."""
         return self.traces.count(function)
 
-    def add(self, phase: Phase, function: str, where: str) -> None:
+    def add(self, phase: Phase, function: str, where: str, seconds: float = 0.0) -> None:
         """Append an event; a trace takes the misses that were explained since the one before it.
 
         A helper that runs for itself while another function is traced (``jax.ensure_compile_time_eval``) takes
@@ -283,7 +286,19 @@ class Events:
             misses = tuple(self.pending)
             self.pending.clear()
         within = here == self.thread and bool(self.pending)
-        self.log.append(Event(phase=phase, function=function, where=where, thread=here, misses=misses, within=within))
+        found = self.at_compile() if self.at_compile is not None and phase == "compile" else None
+        self.log.append(
+            Event(
+                phase=phase,
+                function=function,
+                where=where,
+                thread=here,
+                misses=misses,
+                within=within,
+                seconds=seconds,
+                found=found,
+            )
+        )
 
 
 _open: list[Events] = []
@@ -292,7 +307,7 @@ _hits: set[int] = set()
 """Threads whose next compile event is a hit."""
 
 
-def _listen(event: str, _duration_secs: float, **kwargs: Any) -> None:
+def _listen(event: str, seconds: float, **kwargs: Any) -> None:
     phase = _PHASES.get(event)
     if phase is None or not _open:
         return
@@ -305,7 +320,7 @@ def _listen(event: str, _duration_secs: float, **kwargs: Any) -> None:
     for events in _open:
         if hit:
             events.add("hit", name, where)
-        events.add(phase, name, where)
+        events.add(phase, name, where, seconds)
 
 
 def _listen_to_cache(event: str, **_kwargs: Any) -> None:
@@ -314,13 +329,16 @@ def _listen_to_cache(event: str, **_kwargs: Any) -> None:
 
 
 @contextmanager
-def record(*, explain: bool = False, others: bool = True) -> Iterator[Events]:
+def record(
+    *, explain: bool = False, others: bool = True, at_compile: Callable[[], Any] | None = None
+) -> Iterator[Events]:
     """Collect what JAX traces, lowers and compiles until the block ends.
 
     Args:
         explain: Collect JAX's explanations too. Costs nothing on a warm call; on a miss 0.07 ms, and 10 ms
             where the function has 500 arguments (both lines, two cores of a virtual machine).
         others: Count what other threads trace and compile, too: plain Python may start some, a jitted function does not.
+        at_compile: Called after each compile, while its program is the newest one; the event keeps what it gives.
     """
     global _listening  # noqa: PLW0603 - JAX keeps listeners for the life of the process; so do we, one
     if not _listening:
@@ -328,7 +346,7 @@ def record(*, explain: bool = False, others: bool = True) -> Iterator[Events]:
         jax.monitoring.register_event_listener(_listen_to_cache)
         _listening = True
     _hits.discard(threading.get_ident())
-    events = Events(others=others)
+    events = Events(others=others, at_compile=at_compile)
     _open.append(events)
     try:
         with listen_to_misses(events.pending.append) if explain else nullcontext():

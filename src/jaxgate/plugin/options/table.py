@@ -26,7 +26,7 @@ from jaxgate.plugin.options.option import (
     share,
     truth,
 )
-from jaxgate.settings import ProfileWhen, Size, Update
+from jaxgate.settings import ProfileWhen, Size, Update, Watch
 
 MODES = (Update.CREATE, Update.REFRESH, Update.TRIM, Update.REVIEW, Update.TIMES)
 OPINION_S = 20.0
@@ -152,6 +152,18 @@ DRIFT_BUDGET = Option(
     unset="none",
     ini_help="share, such as 10%, that a case may have lost since its first run in the history",
 )
+WATCH = Option(
+    "--perf-watch perf_watch",
+    Values(
+        Watch,
+        "judge, update or report",
+        {"nargs": "?", "const": str(Watch.JUDGE), "metavar": "judge|update|report"},
+        Watch.NOT,
+    ),
+    "watch what all tests compile, gates apart: report where their time goes, and hold the run against perf-watch.lock, where there is "
+    "one; `update` writes that file, `report` does not read it. Put a path before it",
+    ini_help="judge or report: watch what all tests compile",
+)
 OPTIONS = (
     *(
         UPDATE,
@@ -168,10 +180,10 @@ OPTIONS = (
         ARTIFACTS,
         HISTORY,
     ),
-    *(DISTRIBUTED, MAX_UNDECIDED, BUDGET, OPINION, DRIFT_BUDGET),
+    *(DISTRIBUTED, MAX_UNDECIDED, BUDGET, OPINION, DRIFT_BUDGET, WATCH),
 )
 """In the order of ``--help``."""
-FIRST = (UPDATE, WHY, STRICT, AGAINST, PLAN, TARGET, PROFILE)
+FIRST = (UPDATE, WHY, STRICT, AGAINST, PLAN, TARGET, PROFILE, WATCH)
 """What a newcomer needs: the flags that ``pytest --help`` shows."""
 
 

@@ -1,0 +1,1 @@
+"""What the tests of a project compile, watched: a report that pays at once, and a lock file."""

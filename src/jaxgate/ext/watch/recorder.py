@@ -1,0 +1,148 @@
+"""Which programs this process makes, test by test, from the events that JAX sends while it traces and compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from typing import Self
+
+import jax
+
+from jaxgate.ext.watch.model import Made, Seen
+from jaxgate.observe.arguments.signature import STATIC, ArgumentKey
+from jaxgate.observe.compat import newest_executable
+from jaxgate.observe.machine.environment import hardware_key
+from jaxgate.observe.trace.compile_events import Event, Miss, record
+
+_JAX = ("jax/", "jaxlib/")
+_NEW = "a new function object"
+_COSTS = {"flops": "flops", "bytes accessed": "accessed_bytes"}
+_MEMORY = ("argument_bytes", "output_bytes", "temp_bytes")
+
+Program = tuple[str, Mapping[str, int]]
+"""The fingerprint of an executable, and its facts."""
+_NONE: Program = "", {}
+
+
+class Recorder:
+    """Records while it is open.
+
+    Args:
+        shorten: Puts the text of many arguments on one line.
+
+    Attributes:
+        seen: What was seen up to the last test that ended.
+    """
+
+    def __init__(self, shorten: Callable[[str], str]) -> None:
+        self.seen = Seen()
+        self._shorten = shorten
+        self._stack = ExitStack()
+        self._traced: dict[str, tuple[Miss | None, float]] = {}  # what was traced and not compiled yet
+        self._last: dict[str, Miss | None] = {}
+        self._known: set[tuple[str, str]] = set()
+
+    def __enter__(self) -> Self:
+        """Begin to listen."""
+        self._events = self._stack.enter_context(record(explain=True, at_compile=_look))
+        own = jax.clear_caches
+
+        def clear_caches() -> None:
+            self.seen.cleared += 1
+            own()
+
+        jax.clear_caches = clear_caches
+        self._stack.callback(setattr, jax, "clear_caches", own)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Listen no more."""
+        self._stack.close()
+
+    def test(self, name: str, seconds: float, *, keep: bool = True) -> None:
+        """Say that what was made since the last time is this test's; ``keep`` if it is wanted."""
+        made = [one for event in self._events.log if (one := self._take(name, event)) is not None]
+        made += [
+            self._made(name, function, miss, _NONE, traced_s=traced_s)
+            for function, (miss, traced_s) in self._traced.items()
+        ]
+        self._traced.clear()
+        self._events.log.clear()
+        if keep and (made or seconds):
+            self.seen.made += made
+            self.seen.tests[name] = self.seen.tests.get(name, 0.0) + seconds
+
+    def _take(self, test: str, event: Event) -> Made | None:
+        """The program of a compile; what came before it is remembered."""
+        name = event.function
+        miss, traced_s = self._traced.get(name, (self._last.get(name), 0.0))
+        if event.phase == "trace":
+            miss = self._last[name] = next((miss for miss in event.misses if miss.function == name), None)
+        if event.phase in ("trace", "lower"):
+            self._traced[name] = miss, traced_s + event.seconds
+        if event.phase != "compile":
+            return None
+        self._traced.pop(name, None)
+        return self._made(test, name, miss, event.found, traced_s=traced_s, compiled_s=event.seconds, where=event.where)
+
+    def _made(
+        self,
+        test: str,
+        function: str,
+        miss: Miss | None,
+        program: Program,
+        *,
+        traced_s: float,
+        compiled_s: float = 0.0,
+        where: str = "",
+    ) -> Made:
+        defined = cause = arguments = ""
+        if miss is not None:
+            again = (miss.function, miss.defined) in self._known
+            self._known.add((miss.function, miss.defined))
+            cause = miss.cause or (_NEW if again and miss.kind == "new" else "")
+            defined = miss.defined.rpartition(":")[0] or miss.defined
+            arguments = ", ".join(map(_shown, miss.call))
+            where = miss.where or where
+        fingerprint, facts = program
+        return Made(
+            test=test,
+            function=function,
+            defined="" if defined.startswith(_JAX) else defined,
+            arguments=self._shorten(arguments or "?"),
+            program=fingerprint,
+            facts=facts,
+            traced_s=traced_s,
+            compiled_s=compiled_s,
+            where=where,
+            cause=cause,
+        )
+
+
+def _shown(key: ArgumentKey) -> str:
+    return f"{key.path}={key.aval.removeprefix(STATIC)}" if key.aval.startswith(STATIC) else str(key)
+
+
+def _look() -> Program:
+    """The program that was just compiled, and what its compiler says of it."""
+    executable = newest_executable()
+    facts: dict[str, int] = {}
+    with suppress(Exception):  # a backend may have no such analysis
+        cost = executable.cost_analysis()
+        cost = cost[0] if isinstance(cost, list) else cost
+        facts |= {ours: int(cost[theirs]) for theirs, ours in _COSTS.items() if theirs in cost}
+    with suppress(Exception):
+        memory = executable.get_compiled_memory_stats()
+        facts |= {name: int(getattr(memory, name.replace("_bytes", "_size_in_bytes"))) for name in _MEMORY}
+    fingerprint = getattr(executable, "fingerprint", None)
+    return fingerprint.decode(errors="replace") if fingerprint else "unknown", facts
+
+
+def here() -> tuple[str, str]:
+    """The version of jax, and the hardware that the tests run on."""
+    return jax.__version__, hardware_key(jax.devices()[0], jax.device_count()).slug
+
+
+def jit_is_off() -> bool:
+    """Whether nothing is compiled."""
+    return bool(jax.config.jax_disable_jit)

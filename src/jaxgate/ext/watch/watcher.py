@@ -1,0 +1,162 @@
+"""pytest's hooks of ``--perf-watch``: record each test, hand it on, report, judge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Generator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from jaxgate.ext.watch.judge import Change, changes, new_tests
+from jaxgate.ext.watch.kept import NAME, read_lock, short_arguments, write_lock
+from jaxgate.ext.watch.model import Seen, lock_of, merged
+from jaxgate.ext.watch.recorder import Recorder, here, jit_is_off
+from jaxgate.ext.watch.text import report
+from jaxgate.model.outcome import UsageError
+from jaxgate.model.words import plural
+from jaxgate.plugin.stash import TESTS
+from jaxgate.plugin.xdist import nodes
+from jaxgate.settings import Watch
+
+_FROM_WORKER = "jaxgate-watch"
+_SEEN: TypeAdapter[Seen] = TypeAdapter(Seen)
+_IMPORT = "(import)"
+_MOST = 20
+"""Changes that are told one by one."""
+
+
+class Watcher:
+    """Watches a run.
+
+    Raises:
+        pytest.UsageError: If the lock file cannot be read, or is to be written by several processes.
+    """
+
+    def __init__(self, config: pytest.Config, mode: Watch) -> None:
+        self._config, self._mode = config, mode
+        self._file = config.rootpath / NAME
+        self._seen: list[Seen] = []
+        self._changes: list[Change] = []
+        self._told: list[str] = []
+        self._recorder: Recorder | None = None
+        try:
+            self._known = read_lock(self._file)
+        except UsageError as error:
+            if mode is not Watch.UPDATE:
+                raise pytest.UsageError(str(error)) from error
+            self._known = None
+        if mode is Watch.UPDATE and config.getoption("--perf-watch") is None:
+            raise pytest.UsageError(
+                "perf_watch: expected judge or report, found update: a run that writes is asked for with --perf-watch=update"
+            )
+        if nodes.is_controller(config):
+            if mode is Watch.UPDATE:
+                raise pytest.UsageError(
+                    "expected one process with --perf-watch=update, found pytest-xdist's workers: leave out -n"
+                )
+            return
+        stack = ExitStack()
+        self._recorder = stack.enter_context(Recorder(short_arguments))
+        config.add_cleanup(stack.close)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self) -> None:
+        """What modules compile while they are imported is no test's."""
+        if self._recorder is not None:
+            self._recorder.test(_IMPORT, 0.0)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Record a test; one that gates compiles for its gate, and is judged by that."""
+        begin = time.perf_counter()
+        result = yield
+        if self._recorder is not None:
+            gates = item.get_closest_marker("perf") is not None
+            self._recorder.test(item.nodeid, time.perf_counter() - begin, keep=not gates)
+        return result
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take over what a worker saw."""
+        said = getattr(node, "workeroutput", {}).get(_FROM_WORKER)
+        if said is not None:
+            self._seen.append(_SEEN.validate_json(said))
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Hand on what a worker saw; else write or judge."""
+        if self._recorder is not None:
+            if nodes.is_worker(self._config):
+                output: dict[str, Any] = self._config.workeroutput  # type: ignore[attr-defined]  # pytest-xdist's
+                output[_FROM_WORKER] = _SEEN.dump_json(self._recorder.seen).decode()
+                return
+            self._seen.append(self._recorder.seen)
+        if not any(one.tests for one in self._seen):
+            return
+        version, hardware = here()
+        if self._mode is Watch.UPDATE:
+            self._write(version, hardware)
+        elif self._mode is Watch.JUDGE and self._known is None:
+            self._told.append(f"nothing is judged: there is no {NAME}; --perf-watch=update writes it")
+        elif self._mode is Watch.JUDGE and self._known is not None:
+            self._changes = list(changes(self._known, self._seen, jax=version, hardware=hardware))
+            if new := new_tests(self._known, self._seen):
+                self._told.append(
+                    f"{plural(len(new), 'test is', 'tests are')} new: --perf-watch=update adds what they compile"
+                )
+            if self._known.hardware != hardware:
+                self._told.append(
+                    f"recorded on {self._known.hardware}: what programs need is not compared on {hardware}"
+                )
+            if self._changes and session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _write(self, version: str, hardware: str) -> None:
+        (seen,) = self._seen
+        lock = lock_of(seen, jax=version, hardware=hardware)
+        if self._known is not None:
+            lock = merged(self._known, lock, self._gone(self._known.tests, seen.tests))
+        write_lock(self._file, lock)
+        self._told.append(
+            f"{NAME}: {plural(len(lock.programs), 'program')} of {plural(len(lock.tests), 'test')}; commit it"
+        )
+
+    def _gone(self, known: Collection[str], ran: Collection[str]) -> list[str]:
+        """Known tests that are no more: of a file that is gone, or was collected whole without them."""
+        collected = self._config.stash[TESTS].collected
+        files = (
+            set() if any("::" in arg for arg in self._config.args) else {test.partition("::")[0] for test in collected}
+        )
+        return [
+            test
+            for test in known
+            if test not in ran
+            and test not in collected
+            and (
+                test == _IMPORT
+                or test.partition("::")[0] in files
+                or not (self._config.rootpath / test.partition("::")[0]).exists()
+            )
+        ]
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Show the report, and what is worse than known."""
+        out = terminalreporter
+        if not any(one.tests for one in self._seen):
+            return
+        out.section("jaxgate watched the tests")
+        for line in [*report(self._seen), *self._told]:
+            out.write_line(line)
+        if jit_is_off():
+            out.write_line("jit is switched off (jax_disable_jit): nothing is compiled", yellow=True)
+        for change in self._changes[:_MOST]:
+            out.write_line(f"REGRESSED  {change.text}", red=True)
+            if change.cause:
+                out.write_line(f"           {change.cause}")
+        if len(self._changes) > _MOST:
+            out.write_line(f"… {len(self._changes) - _MOST} more", red=True)
+        if self._changes:
+            out.write_line("accept: pytest --perf-watch=update")

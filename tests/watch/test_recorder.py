@@ -1,0 +1,115 @@
+"""What each test makes, from JAX's events: by function, arguments and program."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxgate.ext.watch.model import repeated
+from jaxgate.ext.watch.recorder import Recorder
+from jaxgate.observe.compat import newest_executable
+
+
+@pytest.fixture
+def recorder():
+    """One that listens."""
+    with Recorder(str) as found:
+        yield found
+
+
+def of_project(recorder):
+    """What the lock file would have."""
+    return [(one.function, one.arguments) for one in recorder.seen.made if one.is_known]
+
+
+def test_a_shared_function_is_made_by_the_first_test(recorder):
+    """For each kind of argument once; values of static ones are part of it."""
+
+    @partial(jax.jit, static_argnums=1)
+    def power(x, n):
+        return x**n
+
+    x = np.ones(3, np.float32)
+    power(x, 2)
+    recorder.test("first", 1.0)
+    power(x, 2)
+    power(x, 3)
+    power(np.ones(4, np.float32), 2)
+    recorder.test("second", 1.0)
+    made = [(one.test, one.arguments) for one in recorder.seen.made if one.function == "power"]
+    assert made == [("first", "float32[3], n=2"), ("second", "float32[3], n=3"), ("second", "float32[4], n=2")]
+    assert repeated(recorder.seen.made) == []
+
+
+def test_a_function_jitted_anew_is_made_again(recorder):
+    """The same program, with its cause; the compiler says what it needs."""
+    x = np.ones((8, 8), np.float32)
+    for _ in range(3):
+        jax.jit(lambda x: x @ x)(x)
+    recorder.test("test", 1.0)
+    assert of_project(recorder) == [("<lambda>", "float32[8,8]")] * 3
+    again = repeated(recorder.seen.made)
+    assert [one.cause for one in again] == ["a new function object"] * 2
+    assert again[0].where.partition(":")[0].endswith("test_recorder.py")
+    assert again[0].facts["argument_bytes"] == 256
+    assert again[0].facts["flops"] >= 2 * 8**3 - 8**2
+
+
+def test_other_values_in_a_closure_are_another_program(recorder):
+    """No program is made twice."""
+    for factor in (2.0, 3.0):
+        jax.jit(lambda x, factor=factor: x * factor)(np.ones(3, np.float32))
+    recorder.test("test", 1.0)
+    assert of_project(recorder) == [("<lambda>", "float32[3]")] * 2
+    assert repeated(recorder.seen.made) == []
+
+
+def test_helpers_of_jax_are_made_by_nobody(recorder):
+    """Their time is told; a cond that is called eagerly is made each time."""
+    x = jnp.ones(7)
+    recorder.test("before", 1.0)
+    for _ in range(2):
+        jax.lax.cond(True, lambda x: x + 1, lambda x: x * 2, x)
+    recorder.test("test", 1.0)
+    assert of_project(recorder) == []
+    assert [one.function for one in repeated(recorder.seen.made)] == ["cond"]
+
+
+def test_what_is_traced_alone_has_its_time(recorder):
+    """And no program."""
+    jax.make_jaxpr(jax.jit(lambda x: jnp.sin(x)))(np.ones(3, np.float32))
+    jax.eval_shape(jax.jit(lambda x: jnp.cos(x)), np.ones(3, np.float32))
+    recorder.test("test", 1.0)
+    assert recorder.seen.made
+    assert all(one.program == "" and one.traced_s > 0 for one in recorder.seen.made)
+
+
+def test_emptied_caches_are_counted(recorder):
+    """And JAX's function is itself again afterwards."""
+    jax.clear_caches()
+    assert recorder.seen.cleared == 1
+    recorder.__exit__(None, None, None)
+    assert jax.clear_caches.__module__.startswith("jax")
+
+
+def test_a_test_that_is_not_kept_leaves_nothing(recorder):
+    """Its programs belong to nobody."""
+    jax.jit(lambda x: x - 1)(np.ones(3, np.float32))
+    recorder.test("gate", 1.0, keep=False)
+    recorder.test("next", 1.0)
+    assert (recorder.seen.made, list(recorder.seen.tests)) == ([], ["next"])
+
+
+def test_the_newest_program_is_the_one_that_was_compiled_last():
+    """By the list that the backend keeps."""
+
+    def newest(x):
+        return jnp.tanh(x) @ x
+
+    compiled = jax.jit(newest).lower(np.ones((4, 4), np.float32)).compile()
+    assert newest_executable().hlo_modules()[0].name == "jit_newest"
+    assert compiled is not None
