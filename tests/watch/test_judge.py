@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jaxgate.ext.watch.judge import changes, new_tests
-from jaxgate.ext.watch.model import Made, Seen, lock_of, merged
+from jaxgate.ext.watch.model import IMPORT, Made, Seen, lock_of, merged
 
 HERE = {"jax": "0.12", "hardware": "cpu-amd-epyc-1"}
 
@@ -102,6 +102,13 @@ def test_new_tests_are_told_and_not_red():
     run = seen(SHARED, *new, tests=["test_a", "test_new"])
     assert texts(run) == []
     assert new_tests(KNOWN, [run]) == ["test_new"]
+
+
+def test_what_is_compiled_while_modules_are_imported_is_no_new_test():
+    """It is held to the file as what a test compiles."""
+    assert texts(seen(SHARED, made(IMPORT, "table"), tests=["test_a", IMPORT])) == [
+        "lib.py::table is compiled which no test compiled before: float32[3]"
+    ]
 
 
 def test_helpers_of_jax_are_only_held_to_be_made_once_by_a_test():

@@ -51,7 +51,7 @@ def changes(known: Lock, seen: Sequence[Seen], *, jax: str, hardware: str) -> It
 
 def new_tests(known: Lock, seen: Sequence[Seen]) -> list[str]:
     """Tests that are not known yet."""
-    return sorted({test for one in seen for test in one.tests} - known.tests.keys())
+    return sorted({test for one in seen for test in one.tests if known.again(test) is None})
 
 
 def _again(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
@@ -59,7 +59,7 @@ def _again(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
     for one in (one for process in seen for one in repeated(process.made)):
         by_test[one.test].append(one)
     for test, made in sorted(by_test.items()):
-        before = known.tests.get(test)
+        before = known.again(test)
         if before is not None and len(made) > before:
             (function, _), count = Counter(one.same for one in made).most_common(1)[0]
             last = next(one for one in reversed(made) if one.function == function)
@@ -69,7 +69,7 @@ def _again(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
 
 def _more(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
     for one in seen:
-        ours = [made for made in one.made if made.is_known and made.test in known.tests]
+        ours = [made for made in one.made if made.is_known and known.again(made.test) is not None]
         for key, count in sorted(Counter(made.key for made in ours).items()):
             before = known.programs.get(key)
             if before is not None and count > before.compiles + one.cleared:
@@ -82,7 +82,7 @@ def _unknown(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
     """Functions that are compiled for what nobody knew; of several kinds of arguments the first one is told."""
     by_function: dict[str, dict[Key, Made]] = defaultdict(dict)
     for made in (made for one in seen for made in one.made):
-        if made.is_known and made.key not in known.programs and made.test in known.tests:
+        if made.is_known and made.key not in known.programs and known.again(made.test) is not None:
             by_function[made.key.function].setdefault(made.key, made)
     functions = {key.function for key in known.programs}
     for function, found in sorted(by_function.items()):
@@ -95,7 +95,7 @@ def _unknown(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
 
 def _larger(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
     """Functions whose programs need more; of several for other arguments the first one is told."""
-    ours = [made for one in seen for made in one.made if made.is_known and made.test in known.tests]
+    ours = [made for one in seen for made in one.made if made.is_known and known.again(made.test) is not None]
     by_function: dict[str, list[tuple[Key, str]]] = defaultdict(list)
     for key, now in sorted(most_facts(ours).items()):
         before = known.programs[key].facts if key in known.programs else {}

@@ -9,6 +9,9 @@ from typing import ClassVar
 
 from jaxgate.model.numbers import STRICT
 
+IMPORT = "(import)"
+"""Stands for a test where modules compile while they are imported."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Key:
@@ -105,6 +108,10 @@ class Lock:
     hardware: str  # where facts were taken
     tests: Mapping[str, int]  # how often each makes a program that it had made already
     programs: Mapping[Key, Known]
+
+    def again(self, test: str) -> int | None:
+        """How often a test makes a program that it had made already; ``None`` for a new test."""
+        return self.tests.get(test, 0 if test == IMPORT else None)
 
 
 def lock_of(seen: Seen, *, jax: str, hardware: str) -> Lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from itertools import count
 from typing import Self
 
 import jax
@@ -18,6 +19,9 @@ _JAX = ("jax/", "jaxlib/")
 _NEW = "a new function object"
 _COSTS = {"flops": "flops", "bytes accessed": "accessed_bytes"}
 _MEMORY = ("argument_bytes", "output_bytes", "temp_bytes")
+
+_unknown = count()
+"""Programs without a fingerprint are all different."""
 
 Program = tuple[str, Mapping[str, int]]
 """The fingerprint of an executable, and its facts."""
@@ -135,7 +139,7 @@ def _look() -> Program:
         memory = executable.get_compiled_memory_stats()
         facts |= {name: int(getattr(memory, name.replace("_bytes", "_size_in_bytes"))) for name in _MEMORY}
     fingerprint = getattr(executable, "fingerprint", None)
-    return fingerprint.decode(errors="replace") if fingerprint else "unknown", facts
+    return fingerprint.decode(errors="replace") if fingerprint else f"unknown {next(_unknown)}", facts
 
 
 def here() -> tuple[str, str]:

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from jaxgate.ext.watch.judge import Change, changes, new_tests
 from jaxgate.ext.watch.kept import NAME, read_lock, short_arguments, write_lock
-from jaxgate.ext.watch.model import Seen, lock_of, merged
+from jaxgate.ext.watch.model import IMPORT, Seen, lock_of, merged
 from jaxgate.ext.watch.recorder import Recorder, here, jit_is_off
 from jaxgate.ext.watch.text import report
 from jaxgate.model.outcome import UsageError
@@ -23,7 +23,6 @@ from jaxgate.settings import Watch
 
 _FROM_WORKER = "jaxgate-watch"
 _SEEN: TypeAdapter[Seen] = TypeAdapter(Seen)
-_IMPORT = "(import)"
 _MOST = 20
 """Changes that are told one by one."""
 
@@ -66,7 +65,7 @@ class Watcher:
     def pytest_collection_finish(self) -> None:
         """What modules compile while they are imported is no test's."""
         if self._recorder is not None:
-            self._recorder.test(_IMPORT, 0.0)
+            self._recorder.test(IMPORT, 0.0)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -136,7 +135,7 @@ class Watcher:
             if test not in ran
             and test not in collected
             and (
-                test == _IMPORT
+                test == IMPORT
                 or test.partition("::")[0] in files
                 or not (self._config.rootpath / test.partition("::")[0]).exists()
             )
