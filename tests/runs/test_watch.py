@@ -90,7 +90,7 @@ def test_a_function_that_is_jitted_anew_is_red(locked):
     )
     found = locked.run("--perf-watch")
     assert found.code == 1
-    assert "REGRESSED  test_lib.py::test_anew[1] makes 1 programs again that it had made, 0 before" in found.text
+    assert "REGRESSED  test_lib.py::test_anew[1] makes 1 program again that it had made, 0 before" in found.text
     assert re.search(r"<lambda> at lib.py:5, 1 × the same: a new function object", found.text)
 
 

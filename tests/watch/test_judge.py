@@ -115,7 +115,7 @@ def test_helpers_of_jax_are_only_held_to_be_made_once_by_a_test():
     """Which test is the first to add two arrays is chance."""
     helper = made(function="add", defined="", program="p5")
     assert texts(seen(SHARED, helper)) == []
-    assert texts(seen(SHARED, helper, helper)) == ["test_a makes 1 programs again that it had made, 0 before"]
+    assert texts(seen(SHARED, helper, helper)) == ["test_a makes 1 program again that it had made, 0 before"]
 
 
 def test_another_jax_is_no_comparison():

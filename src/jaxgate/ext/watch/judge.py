@@ -63,7 +63,7 @@ def _again(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
         if before is not None and len(made) > before:
             (function, _), count = Counter(one.same for one in made).most_common(1)[0]
             last = next(one for one in reversed(made) if one.function == function)
-            text = f"{test} makes {len(made)} programs again that it had made, {before} before"
+            text = f"{test} makes {plural(len(made), 'program')} again that it had made, {before} before"
             yield Change(text, f"{last.named}, {count} × the same{_because(last)}", function)
 
 

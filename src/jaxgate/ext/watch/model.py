@@ -81,14 +81,15 @@ class Seen:
         return Counter(one.key for one in self.made if one.is_known)
 
 
-def repeated(made: Iterable[Made]) -> list[Made]:
-    """Programs that their test had made already."""
+def repeated(made: Iterable[Made], *, by_anybody: bool = False) -> list[Made]:
+    """Programs that their test, or any test of the process, had made already."""
     before: set[tuple[str, tuple[str, str]]] = set()
     found = []
     for one in made:
-        if one.program and (one.test, one.same) in before:
+        which = "" if by_anybody else one.test, one.same
+        if one.program and which in before:
             found.append(one)
-        before.add((one.test, one.same))
+        before.add(which)
     return found
 
 

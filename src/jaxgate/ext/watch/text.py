@@ -25,14 +25,13 @@ def report(seen: Sequence[Seen]) -> Iterator[str]:
     made = [made for one in seen for made in one.made]
     total = sum(tests.values())
     traced, compiled = sum(one.traced_s for one in made), sum(one.compiled_s for one in made)
-    again = repeated(made)
     programs = sum(bool(one.program) for one in made)
     yield (
         f"{plural(len(tests), 'test')} in {total:.1f} s, {(traced + compiled) / max(total, 1e-9):.0%} of it making programs: "
         f"tracing {traced:.1f} s, compiling {compiled:.1f} s; {plural(programs, 'program')}"
     )
-    yield from _functions(again)
-    yield from _tests(tests, again)
+    yield from _functions([found for one in seen for found in repeated(one.made, by_anybody=True)])
+    yield from _tests(tests, repeated(made))
 
 
 def _functions(again: Sequence[Made]) -> Iterator[str]:
@@ -42,12 +41,14 @@ def _functions(again: Sequence[Made]) -> Iterator[str]:
     ranked = sorted(by_function.values(), key=lambda found: -sum(one.seconds for one in found))
     told = [found for found in ranked if sum(one.seconds for one in found) >= _LEAST_S][:MOST]
     if told:
-        yield "made again by a test that had made the same program:"
+        yield "made again, though the same program had been made:"
     for found in told:
-        (test, most), *_ = Counter(one.test for one in found).most_common(1)
+        tests = Counter(one.test for one in found)
+        (test, most), *_ = tests.most_common(1)
+        others = f", {most} × in {test}" if most > 1 else f" in {plural(len(tests), 'test')}"
         cause = next((f": {one.cause}" for one in reversed(found) if one.cause), "")
         lost = sum(one.seconds for one in found)
-        yield f"  {len(found):>5} ×  {lost:>6.1f} s  {found[0].named}, {most} × in {test}{cause}"
+        yield f"  {len(found):>5} ×  {lost:>6.1f} s  {found[0].named}{others}{cause}"
 
 
 def _tests(tests: dict[str, float], again: Sequence[Made]) -> Iterator[str]:
