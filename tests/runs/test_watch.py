@@ -83,15 +83,15 @@ def test_a_function_that_is_jitted_anew_is_red(locked):
     )
     found = locked.run("--perf-watch")
     assert found.code == 1
-    assert "REGRESSED  lib.py::_twice is compiled which no test compiled before: float32[3]" in found.text
+    assert "REGRESSED  _twice is compiled which no test compiled before: f32[3]" in found.text
     locked.write(
         "lib.py",
         LIB.replace("return jax.jit(lambda x: x + 1)(x)", "return [jax.jit(lambda x: x + 1)(x) for _ in 'ab']"),
     )
     found = locked.run("--perf-watch")
     assert found.code == 1
-    assert "REGRESSED  test_lib.py::test_anew[1] makes 1 program again that it had made, 0 before" in found.text
-    assert re.search(r"<lambda> at lib.py:5, 1 × the same: a new function object", found.text)
+    assert "REGRESSED  <lambda> is compiled 6 times for f32[3], 3 before" in found.text
+    assert re.search(r"<lambda> at lib.py:5 in test_lib.py::test_anew\[2\]: a new function object", found.text)
 
 
 @nightly
@@ -100,7 +100,7 @@ def test_a_larger_program_is_red_and_a_new_test_is_told(locked):
     locked.write("lib.py", LIB.replace("return x * 2", "return jax.lax.map(lambda y: y * 2, x)"))
     found = locked.run("--perf-watch")
     assert found.code == 1
-    assert re.search(r"REGRESSED  lib.py::shared needs more: .*temp_bytes", found.text)
+    assert re.search(r"REGRESSED  shared needs more for f32\[3\]: .*temp_bytes", found.text)
     locked.write("lib.py", LIB)
     locked.write(
         "test_new.py", "from lib import shared\nimport numpy as np\ndef test_new(): shared(np.ones(9, np.float32))\n"
@@ -109,7 +109,7 @@ def test_a_larger_program_is_red_and_a_new_test_is_told(locked):
     assert (found.code, "1 test is new" in found.text) == (0, True)
     assert locked.run("test_new.py", "--perf-watch=update").code == 0
     text = (locked.path / "perf-watch.lock").read_text()
-    assert "float32[9]" in text
+    assert "f32[9]" in text
     assert text.count("\ntest\t") == 6
 
 

@@ -10,12 +10,11 @@ from jaxgate.ext.watch.model import IMPORT, Made, Seen, lock_of, merged
 HERE = {"jax": "0.12", "hardware": "cpu-amd-epyc-1"}
 
 
-def made(test="test_a", function="step", defined="lib.py", arguments="float32[3]", program="p1", **facts):
+def made(test="test_a", function="step", arguments="f32[3]", program="p1", **facts):
     """A program of a test."""
     return Made(
         test=test,
         function=function,
-        defined=defined,
         arguments=arguments,
         program=program,
         facts={"flops": 100, "temp_bytes": 0, **facts},
@@ -26,73 +25,71 @@ def made(test="test_a", function="step", defined="lib.py", arguments="float32[3]
     )
 
 
-def seen(*programs, tests=("test_a", "test_b"), cleared=0):
+def seen(*programs, tests=("test_a", "test_b"), cleared=0, project=("step", "own", "new")):
     """What a process saw."""
-    return Seen(tests=dict.fromkeys(tests, 1.0), made=list(programs), cleared=cleared)
+    return Seen(tests=dict.fromkeys(tests, 1.0), made=list(programs), project=set(project), cleared=cleared)
 
 
 SHARED = made()
-KNOWN = lock_of(seen(SHARED, made("test_b", "own", program="p2"), made("test_b", "own", program="p2")), **HERE)
+OWN = made("test_b", "own", program="p2")
+HELPER = made(function="add", program="p5")
+KNOWN = lock_of(seen(SHARED, OWN, OWN, HELPER, HELPER), **HERE)
 
 
 def texts(*processes, known=KNOWN, **here):
     """What is red."""
-    return [str(change.text) for change in changes(known, processes, **{**HERE, **here})]
+    return [change.text for change in changes(known, processes, **{**HERE, **here})]
 
 
 def test_the_same_run_is_green():
     """Also where another test is the first to compile what both share, and where each test has a process of its own."""
-    own = [made("test_b", "own", program="p2")] * 2
-    assert texts(seen(SHARED, *own)) == []
-    assert texts(seen(replace(SHARED, test="test_b"), *own)) == []
-    assert texts(seen(SHARED, tests=["test_a"]), seen(replace(SHARED, test="test_b"), *own, tests=["test_b"])) == []
+    theirs = replace(SHARED, test="test_b"), replace(HELPER, test="test_b")
+    assert texts(seen(SHARED, OWN, OWN, HELPER, HELPER)) == []
+    assert texts(seen(OWN, *theirs, OWN, HELPER)) == []
+    assert texts(seen(SHARED, HELPER, tests=["test_a"]), seen(*theirs, OWN, OWN, tests=["test_b"])) == []
 
 
 def test_a_part_of_the_tests_is_green():
-    """It compiles what others compile for it else."""
-    assert texts(seen(SHARED, tests=["test_a"])) == []
+    """It compiles what others compile for it else; functions that it never traces are taken for JAX's own."""
+    assert texts(seen(SHARED, tests=["test_a"], project=["step"])) == []
+    assert texts(seen(OWN, OWN, tests=["test_b"], project=[])) == []
 
 
-def test_a_program_made_again_by_a_test_is_red():
-    """With the function, its line and why."""
-    (change,) = changes(KNOWN, [seen(SHARED, *[made("test_b", "own", program="p2")] * 4)], **HERE)
-    assert change.text == "test_b makes 3 programs again that it had made, 1 before"
-    assert change.cause == "own at lib.py:3, 3 × the same: x: float32[3] → float32[4]"
-
-
-def test_what_tests_shared_and_each_makes_now_is_red():
-    """A function that is jitted anew in each call: no test makes it twice."""
-    assert texts(seen(SHARED, replace(SHARED, test="test_b"))) == [
-        "lib.py::step is compiled 2 times for float32[3], 1 before"
-    ]
+def test_a_function_that_is_compiled_more_often_is_red():
+    """With the function, its line and why: jitted anew in each call, no test may make it twice."""
+    (change,) = changes(KNOWN, [seen(SHARED, replace(SHARED, test="test_b"))], **HERE)
+    assert change.text == "step is compiled 2 times for f32[3], 1 before"
+    assert change.cause == "step at lib.py:3 in test_b: x: float32[3] → float32[4]"
+    assert texts(seen(OWN, OWN, OWN)) == ["own is compiled 3 times for f32[3], 2 before"]
 
 
 def test_emptied_caches_explain_as_many_more():
     """Whoever comes after pays again."""
-    again = [SHARED, replace(SHARED, test="test_b")]
-    assert texts(seen(*again, cleared=1)) == []
-    assert texts(seen(*again, replace(SHARED, test="test_b", program="p9"), cleared=1)) == [
-        "lib.py::step is compiled 3 times for float32[3], 1 before"
-    ]
+    twice = [SHARED, replace(SHARED, test="test_b")]
+    assert texts(seen(*twice, cleared=1)) == []
+    assert texts(seen(*twice, SHARED, cleared=1)) == ["step is compiled 3 times for f32[3], 1 before"]
+    assert texts(seen(*[HELPER] * 3, cleared=1)) == []
 
 
 def test_other_arguments_are_red():
     """Of several the first one is told."""
-    other, third = made(arguments="float32[4]", program="p4"), made(arguments="float32[5]", program="p5")
+    other, third = made(arguments="f32[4]", program="p4"), made(arguments="f32[5]", program="p5")
     assert texts(seen(SHARED, other, third)) == [
-        "lib.py::step is compiled for other arguments than known: float32[4], and 1 more"
+        "step is compiled for other arguments than known: f32[4]; likewise for 1 other kind of arguments"
     ]
 
 
 def test_a_function_that_nobody_compiled_is_red():
     """Known tests did without."""
-    assert texts(seen(made(function="new"))) == ["lib.py::new is compiled which no test compiled before: float32[3]"]
+    assert texts(seen(made(function="new"))) == ["new is compiled which no test compiled before: f32[3]"]
 
 
 def test_a_program_that_needs_more_is_red_by_more_than_a_hundredth():
     """On the hardware that the lock file is from; elsewhere compilers differ."""
     assert texts(seen(made(flops=101))) == []
-    assert texts(seen(made(flops=102, temp_bytes=8))) == ["lib.py::step needs more: flops 100 → 102, temp_bytes 0 → 8"]
+    assert texts(seen(made(flops=102, temp_bytes=8))) == [
+        "step needs more for f32[3]: flops 100 → 102, temp_bytes 0 → 8"
+    ]
     assert texts(seen(made(flops=102)), hardware="cpu-other-1") == []
 
 
@@ -106,16 +103,17 @@ def test_new_tests_are_told_and_not_red():
 
 def test_what_is_compiled_while_modules_are_imported_is_no_new_test():
     """It is held to the file as what a test compiles."""
-    assert texts(seen(SHARED, made(IMPORT, "table"), tests=["test_a", IMPORT])) == [
-        "lib.py::table is compiled which no test compiled before: float32[3]"
+    assert texts(seen(SHARED, made(IMPORT, "new"), tests=["test_a", IMPORT])) == [
+        "new is compiled which no test compiled before: f32[3]"
     ]
 
 
-def test_helpers_of_jax_are_only_held_to_be_made_once_by_a_test():
-    """Which test is the first to add two arrays is chance."""
-    helper = made(function="add", defined="", program="p5")
-    assert texts(seen(SHARED, helper)) == []
-    assert texts(seen(SHARED, helper, helper)) == ["test_a makes 1 program again that it had made, 0 before"]
+def test_functions_of_jax_are_held_to_what_they_compile_again():
+    """Which test is the first to add two arrays is chance; that an equal program is compiled for the third time is none."""
+    assert texts(seen(HELPER, made(function="add", program="p6"), made(function="mul", program="p7"))) == []
+    (change,) = changes(KNOWN, [seen(*[HELPER] * 3)], **HERE)
+    assert change.text == "add, called outside of jit, is compiled 2 times to a program that there was, 1 before"
+    assert change.cause == "add at lib.py:3, 2 × in test_a"
 
 
 def test_another_jax_is_no_comparison():
@@ -124,9 +122,10 @@ def test_another_jax_is_no_comparison():
 
 
 def test_a_part_that_is_recorded_leaves_the_rest():
-    """What is gone goes, unless it is still compiled by others."""
-    part = lock_of(seen(made("test_b", "own", program="p2"), tests=["test_b"]), **HERE)
+    """What is gone goes once no other test is left that may compile it."""
+    part = lock_of(seen(OWN, tests=["test_b"]), **HERE)
     both = merged(KNOWN, part, [])
-    assert (both.tests, both.programs) == ({"test_a": 0, "test_b": 0}, KNOWN.programs)
+    assert (both.tests, both.again, both.programs.keys()) == (KNOWN.tests, KNOWN.again, KNOWN.programs.keys())
+    assert [known.compiles for known in both.programs.values()] == [1, 2]
     assert merged(KNOWN, part, ["test_a"]) == part
     assert merged(replace(KNOWN, jax="0.11"), part, []) == part

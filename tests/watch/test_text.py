@@ -11,8 +11,7 @@ def made(test, program, *, function="step", seconds=1.0, cause=""):
     return Made(
         test=test,
         function=function,
-        defined="lib.py",
-        arguments="float32[3]",
+        arguments="f32[3]",
         program=program,
         facts={},
         traced_s=seconds / 4,

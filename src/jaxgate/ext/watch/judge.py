@@ -1,7 +1,8 @@
 """What the tests of a project compile beyond what is known of them.
 
-Caches are shared: the test that is first compiles for those that come after, in every process. So a key may be compiled as often in
-one process as when all tests were, whichever tests run there; and a test may make no more programs twice than it did.
+Caches are shared: the test that is first compiles for those that come after. So nothing is held against a test: one process may
+compile a function for some arguments as often as one process did when all tests ran in it, whichever tests it runs and in which
+order, and JAX's own functions may as often be compiled to a program that there was.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ class Change:
 
     text: str
     cause: str = ""
-    function: str = ""  # the name of the function that leads
 
 
 def changes(known: Lock, seen: Sequence[Seen], *, jax: str, hardware: str) -> Iterator[Change]:
@@ -40,10 +40,8 @@ def changes(known: Lock, seen: Sequence[Seen], *, jax: str, hardware: str) -> It
             f"expected jax {known.jax}, as recorded, found {jax}", "record it again: pytest --perf-watch=update"
         )
         return
-    again = list(_again(known, seen))
-    yield from again
-    told = {change.function for change in again}
-    yield from (change for change in _more(known, seen) if change.function not in told)
+    yield from _more(known, seen)
+    yield from _again(known, seen)
     yield from _unknown(known, seen)
     if known.hardware == hardware:
         yield from _larger(known, seen)
@@ -51,51 +49,58 @@ def changes(known: Lock, seen: Sequence[Seen], *, jax: str, hardware: str) -> It
 
 def new_tests(known: Lock, seen: Sequence[Seen]) -> list[str]:
     """Tests that are not known yet."""
-    return sorted({test for one in seen for test in one.tests if known.again(test) is None})
-
-
-def _again(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
-    by_test: dict[str, list[Made]] = defaultdict(list)
-    for one in (one for process in seen for one in repeated(process.made)):
-        by_test[one.test].append(one)
-    for test, made in sorted(by_test.items()):
-        before = known.again(test)
-        if before is not None and len(made) > before:
-            (function, _), count = Counter(one.same for one in made).most_common(1)[0]
-            last = next(one for one in reversed(made) if one.function == function)
-            text = f"{test} makes {plural(len(made), 'program')} again that it had made, {before} before"
-            yield Change(text, f"{last.named}, {count} × the same{_because(last)}", function)
+    return sorted({test for one in seen for test in one.tests if not known.knows(test)})
 
 
 def _more(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
+    """Functions that are compiled more often, for whichever arguments."""
+    by_function: dict[str, list[tuple[Key, int, Made]]] = defaultdict(list)
     for one in seen:
-        ours = [made for made in one.made if made.is_known and known.again(made.test) is not None]
+        ours = _of_known_tests(known, one.of_project())
         for key, count in sorted(Counter(made.key for made in ours).items()):
             before = known.programs.get(key)
             if before is not None and count > before.compiles + one.cleared:
                 last = next(made for made in reversed(ours) if made.key == key)
-                text = f"{key.function} is compiled {count} times for {key.arguments}, {before.compiles} before"
-                yield Change(text, f"{last.named}{_because(last)}", last.function)
+                by_function[key.function].append((key, count, last))
+    for function, found in by_function.items():
+        key, count, made = max(found, key=lambda one: one[1])
+        text = f"{function} is compiled {count} times for {key.arguments}, {known.programs[key].compiles} before"
+        yield Change(f"{text}{_others(len(found))}", f"{made.named} in {made.test}{_because(made)}")
+
+
+def _again(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
+    """JAX's own functions that are compiled to programs that there were."""
+    functions = {key.function for key in known.programs}
+    for one in seen:
+        ours = _of_known_tests(known, one.of_jax())
+        again = repeated(ours)
+        for function, count in sorted(Counter(made.function for made in again).items()):
+            before = known.again.get(function, 0)
+            different = len({made.program for made in ours if made.function == function})
+            if function not in functions and count > before + one.cleared * different:
+                test, most = Counter(made.test for made in again if made.function == function).most_common(1)[0]
+                last = next(made for made in reversed(again) if made.function == function and made.test == test)
+                text = f"{function}, called outside of jit, is compiled {count} times to a program that there was"
+                yield Change(f"{text}, {before} before", f"{last.named}, {most} × in {test}")
 
 
 def _unknown(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
     """Functions that are compiled for what nobody knew; of several kinds of arguments the first one is told."""
     by_function: dict[str, dict[Key, Made]] = defaultdict(dict)
-    for made in (made for one in seen for made in one.made):
-        if made.is_known and made.key not in known.programs and known.again(made.test) is not None:
-            by_function[made.key.function].setdefault(made.key, made)
+    for made in (made for one in seen for made in _of_known_tests(known, one.of_project())):
+        if made.key not in known.programs:
+            by_function[made.function].setdefault(made.key, made)
     functions = {key.function for key in known.programs}
     for function, found in sorted(by_function.items()):
         made = next(iter(found.values()))
         what = "for other arguments than known" if function in functions else "which no test compiled before"
-        others = f", and {len(found) - 1} more" if len(found) > 1 else ""
-        text = f"{function} is compiled {what}: {made.arguments}{others}"
-        yield Change(text, f"{made.named} in {made.test}{_because(made)}", made.function)
+        text = f"{function} is compiled {what}: {made.arguments}{_others(len(found))}"
+        yield Change(text, f"{made.named} in {made.test}{_because(made)}")
 
 
 def _larger(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
     """Functions whose programs need more; of several for other arguments the first one is told."""
-    ours = [made for one in seen for made in one.made if made.is_known and known.again(made.test) is not None]
+    ours = [made for one in seen for made in _of_known_tests(known, one.of_project())]
     by_function: dict[str, list[tuple[Key, str]]] = defaultdict(list)
     for key, now in sorted(most_facts(ours).items()):
         before = known.programs[key].facts if key in known.programs else {}
@@ -109,8 +114,16 @@ def _larger(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
     for function, found in by_function.items():
         key, more = found[0]
         made = next(made for made in ours if made.key == key)
-        others = f"; so for {plural(len(found) - 1, 'other kind')} of arguments" if len(found) > 1 else ""
-        yield Change(f"{function} needs more: {more}{others}", f"{made.named} in {made.test}", made.function)
+        text = f"{function} needs more for {key.arguments}: {more}{_others(len(found))}"
+        yield Change(text, f"{made.named} in {made.test}")
+
+
+def _of_known_tests(known: Lock, made: Sequence[Made]) -> list[Made]:
+    return [one for one in made if known.knows(one.test)]
+
+
+def _others(number: int) -> str:
+    return f"; likewise for {plural(number - 1, 'other kind')} of arguments" if number > 1 else ""
 
 
 def _because(made: Made) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxgate.ext.watch.model import Key, Known, Lock
@@ -19,11 +19,10 @@ _UPDATE = "write it anew: pytest --perf-watch=update"
 
 
 def short_arguments(text: str) -> str:
-    """Arguments on one line; of many the first ones, and a digest of all. Addresses of objects are left out."""
-    plain = re.sub(r" at 0x[0-9a-f]+", "", re.sub(r"\s+", " ", text))
-    if len(plain) <= _LONGEST:
-        return plain
-    return f"{plain[:_LONGEST].rpartition(',')[0]}, … {hashlib.blake2s(plain.encode(), digest_size=4).hexdigest()}"
+    """Types of arguments; of many the first ones, and a digest of all."""
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST].rpartition(', ')[0]}, … {hashlib.blake2s(text.encode(), digest_size=4).hexdigest()}"
 
 
 def write_lock(file: Path, lock: Lock) -> None:
@@ -32,7 +31,8 @@ def write_lock(file: Path, lock: Lock) -> None:
         "\t".join(("program", key.function, key.arguments, str(known.compiles), _facts(known.facts)))
         for key, known in sorted(lock.programs.items())
     ]
-    lines += [f"test\t{test}\t{again}" for test, again in sorted(lock.tests.items())]
+    lines += [f"again\t{function}\t{count}" for function, count in sorted(lock.again.items())]
+    lines += [f"test\t{test}" for test in sorted(lock.tests)]
     text = "\n".join([_HEAD.rstrip(), f"recorded\t{lock.jax}\t{lock.hardware}", *lines]) + "\n"
     write_atomic(file, text.encode())
 
@@ -49,30 +49,46 @@ def read_lock(file: Path) -> Lock | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file.name}: {error}; {_UPDATE}") from error
-    recorded: list[str] = []
-    tests: dict[str, int] = {}
-    programs: dict[Key, Known] = {}
+    lines = _Lines()
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            kind, *rest = line.split("\t")
-            if kind == "recorded":
-                recorded = rest[:2]
-            elif kind == "test":
-                tests[rest[0]] = int(rest[1])
-            elif kind == "program":
-                pairs = (pair.split("=") for pair in rest[3].split())
-                programs[Key(rest[0], rest[1])] = Known(int(rest[2]), {name: int(value) for name, value in pairs})
-            elif line and not line.startswith("#"):
-                raise UsageError(_wrong(file, number, line))
+            lines.read(line)
         except (IndexError, ValueError) as error:
-            raise UsageError(_wrong(file, number, line)) from error
-    if len(recorded) < 2:  # noqa: PLR2004 - jax and hardware
+            found = f"found {line[:60]!r}"
+            raise UsageError(
+                f"{file.name}:{number}: expected recorded, program, again or test and its columns, {found}; {_UPDATE}"
+            ) from error
+    if len(lines.recorded) < 2:  # noqa: PLR2004 - jax and hardware
         raise UsageError(f"{file.name}: expected a line `recorded`, found none; {_UPDATE}")
-    return Lock(jax=recorded[0], hardware=recorded[1], tests=tests, programs=programs)
+    return Lock(
+        jax=lines.recorded[0],
+        hardware=lines.recorded[1],
+        tests=frozenset(lines.tests),
+        programs=lines.programs,
+        again=lines.again,
+    )
 
 
-def _wrong(file: Path, number: int, line: str) -> str:
-    return f"{file.name}:{number}: expected recorded, program or test and its columns, found {line[:60]!r}; {_UPDATE}"
+@dataclass(slots=True)
+class _Lines:
+    recorded: list[str] = field(default_factory=list)
+    tests: set[str] = field(default_factory=set)
+    programs: dict[Key, Known] = field(default_factory=dict)
+    again: dict[str, int] = field(default_factory=dict)
+
+    def read(self, line: str) -> None:
+        kind, *rest = line.split("\t")
+        if kind == "recorded":
+            self.recorded = rest[:2]
+        elif kind == "test":
+            self.tests.add(rest[0])
+        elif kind == "again":
+            self.again[rest[0]] = int(rest[1])
+        elif kind == "program":
+            pairs = (pair.split("=") for pair in rest[3].split())
+            self.programs[Key(rest[0], rest[1])] = Known(int(rest[2]), {name: int(value) for name, value in pairs})
+        elif line and not line.startswith("#"):
+            raise ValueError(kind)
 
 
 def _facts(facts: Mapping[str, int]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -15,10 +15,13 @@ IMPORT = "(import)"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Key:
-    """What is compiled: a function for some arguments."""
+    """What is compiled: a function for some arguments.
 
-    function: str  # `file::name`
-    arguments: str  # their types, and the values of static ones
+    Both are the program's own: which call JAX explains depends on which test is the first.
+    """
+
+    function: str  # its name
+    arguments: str  # types of the program's parameters
 
     def __str__(self) -> str:
         """For people."""
@@ -31,7 +34,6 @@ class Made:
 
     test: str
     function: str  # its name
-    defined: str  # the file it stands in; empty where it is JAX's own, or JAX does not say
     arguments: str
     program: str  # fingerprint of the executable; empty where it was traced and not compiled
     facts: Mapping[str, int]  # of the executable, by name
@@ -43,17 +45,7 @@ class Made:
     @property
     def key(self) -> Key:
         """What it is known by in the lock file."""
-        return Key(f"{self.defined}::{self.function}", self.arguments)
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the lock file has it: no helper of JAX's own, which whoever is first compiles for all."""
-        return bool(self.defined and self.program)
-
-    @property
-    def same(self) -> tuple[str, str]:
-        """Programs with the same are equal."""
-        return self.function, self.program
+        return Key(self.function, self.arguments)
 
     @property
     def named(self) -> str:
@@ -74,19 +66,24 @@ class Seen:
 
     tests: dict[str, float] = field(default_factory=dict)  # seconds of each
     made: list[Made] = field(default_factory=list)
+    project: set[str] = field(default_factory=set)  # names of functions that are not JAX's own
     cleared: int = 0  # how often somebody emptied JAX's caches
 
-    def compiles(self) -> Counter[Key]:
-        """How often each key was compiled."""
-        return Counter(one.key for one in self.made if one.is_known)
+    def of_project(self) -> list[Made]:
+        """The programs of the project's functions and of its libraries'."""
+        return [one for one in self.made if one.program and one.function in self.project]
+
+    def of_jax(self) -> list[Made]:
+        """The programs of JAX's own functions: operations that are called outside of ``jit``."""
+        return [one for one in self.made if one.program and one.function not in self.project]
 
 
-def repeated(made: Iterable[Made], *, by_anybody: bool = False) -> list[Made]:
-    """Programs that their test, or any test of the process, had made already."""
-    before: set[tuple[str, tuple[str, str]]] = set()
+def repeated(made: Iterable[Made], *, by_anybody: bool = True) -> list[Made]:
+    """Equal programs that any test of the process, or their own one, had made already."""
+    before: set[tuple[str, str, str]] = set()
     found = []
     for one in made:
-        which = "" if by_anybody else one.test, one.same
+        which = "" if by_anybody else one.test, one.function, one.program
         if one.program and which in before:
             found.append(one)
         before.add(which)
@@ -107,23 +104,25 @@ class Lock:
 
     jax: str  # the version
     hardware: str  # where facts were taken
-    tests: Mapping[str, int]  # how often each makes a program that it had made already
-    programs: Mapping[Key, Known]
+    tests: frozenset[str]
+    programs: Mapping[Key, Known]  # of the project's functions
+    again: Mapping[str, int]  # how often JAX's own functions are compiled to a program that there was; those that are
 
-    def again(self, test: str) -> int | None:
-        """How often a test makes a program that it had made already; ``None`` for a new test."""
-        return self.tests.get(test, 0 if test == IMPORT else None)
+    def knows(self, test: str) -> bool:
+        """Whether a test is not new."""
+        return test == IMPORT or test in self.tests
 
 
 def lock_of(seen: Seen, *, jax: str, hardware: str) -> Lock:
     """What is to be known of a run in one process."""
-    again = Counter(one.test for one in repeated(seen.made))
-    facts = most_facts(seen.made)
+    ours = seen.of_project()
+    facts = most_facts(ours)
     return Lock(
         jax=jax,
         hardware=hardware,
-        tests={test: again[test] for test in seen.tests},
-        programs={key: Known(count, facts[key]) for key, count in seen.compiles().items()},
+        tests=frozenset(seen.tests),
+        programs={key: Known(count, facts[key]) for key, count in Counter(one.key for one in ours).items()},
+        again=Counter(one.function for one in repeated(seen.of_jax())),
     )
 
 
@@ -131,14 +130,13 @@ def most_facts(made: Iterable[Made]) -> dict[Key, dict[str, int]]:
     """The most of each fact, by key."""
     found: dict[Key, dict[str, int]] = {}
     for one in made:
-        if one.is_known:
-            most = found.setdefault(one.key, {})
-            for name, value in one.facts.items():
-                most[name] = max(value, most.get(name, value))
+        most = found.setdefault(one.key, {})
+        for name, value in one.facts.items():
+            most[name] = max(value, most.get(name, value))
     return found
 
 
-def merged(old: Lock, new: Lock, gone: Sequence[str]) -> Lock:
+def merged(old: Lock, new: Lock, gone: Collection[str]) -> Lock:
     """What is known after a part of the tests ran: what the others compile stays.
 
     Args:
@@ -146,13 +144,13 @@ def merged(old: Lock, new: Lock, gone: Sequence[str]) -> Lock:
         new: What the tests that ran compile.
         gone: Tests of ``old`` that are no more.
     """
-    left = [test for test in old.tests if test not in new.tests and test not in gone]
-    if not left or old.jax != new.jax or old.hardware != new.hardware:
+    left = old.tests - new.tests - set(gone)
+    if not left or (old.jax, old.hardware) != (new.jax, new.hardware):
         return new
     programs = dict(old.programs)
     for key, known in new.programs.items():
         before = programs.get(key, known)
         facts = {name: max(value, before.facts.get(name, value)) for name, value in known.facts.items()}
         programs[key] = Known(max(known.compiles, before.compiles), facts)
-    tests = {**{test: old.tests[test] for test in left}, **new.tests}
-    return Lock(jax=new.jax, hardware=new.hardware, tests=tests, programs=programs)
+    again = {name: max(old.again.get(name, 0), new.again.get(name, 0)) for name in {*old.again, *new.again}}
+    return Lock(jax=new.jax, hardware=new.hardware, tests=left | new.tests, programs=programs, again=again)

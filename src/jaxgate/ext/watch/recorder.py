@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Self
 
 import jax
 
 from jaxgate.ext.watch.model import Made, Seen
-from jaxgate.observe.arguments.signature import STATIC, ArgumentKey
 from jaxgate.observe.compat import newest_executable
 from jaxgate.observe.machine.environment import hardware_key
 from jaxgate.observe.trace.compile_events import Event, Miss, record
@@ -18,14 +19,23 @@ from jaxgate.observe.trace.compile_events import Event, Miss, record
 _JAX = ("jax/", "jaxlib/")
 _NEW = "a new function object"
 _COSTS = {"flops": "flops", "bytes accessed": "accessed_bytes"}
+_LAYOUT = re.compile(r"entry_computation_layout=\{\((.*)\)->")
 _MEMORY = ("argument_bytes", "output_bytes", "temp_bytes")
 
 _unknown = count()
 """Programs without a fingerprint are all different."""
 
-Program = tuple[str, Mapping[str, int]]
-"""The fingerprint of an executable, and its facts."""
-_NONE: Program = "", {}
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What an executable says of itself."""
+
+    fingerprint: str = ""
+    arguments: str = ""  # types of its parameters
+    facts: Mapping[str, int] = field(default_factory=dict)
+
+
+_NONE = Program()
 
 
 class Recorder:
@@ -43,7 +53,6 @@ class Recorder:
         self._shorten = shorten
         self._stack = ExitStack()
         self._traced: dict[str, tuple[Miss | None, float]] = {}  # what was traced and not compiled yet
-        self._last: dict[str, Miss | None] = {}
         self._known: set[tuple[str, str]] = set()
 
     def __enter__(self) -> Self:
@@ -67,8 +76,7 @@ class Recorder:
         """Say that what was made since the last time is this test's; ``keep`` if it is wanted."""
         made = [one for event in self._events.log if (one := self._take(name, event)) is not None]
         made += [
-            self._made(name, function, miss, _NONE, traced_s=traced_s)
-            for function, (miss, traced_s) in self._traced.items()
+            self._made(name, function, miss, traced_s=traced_s) for function, (miss, traced_s) in self._traced.items()
         ]
         self._traced.clear()
         self._events.log.clear()
@@ -79,9 +87,12 @@ class Recorder:
     def _take(self, test: str, event: Event) -> Made | None:
         """The program of a compile; what came before it is remembered."""
         name = event.function
-        miss, traced_s = self._traced.get(name, (self._last.get(name), 0.0))
+        self.seen.project |= {
+            miss.function for miss in event.misses if miss.defined and not miss.defined.startswith(_JAX)
+        }
+        miss, traced_s = self._traced.get(name, (None, 0.0))
         if event.phase == "trace":
-            miss = self._last[name] = next((miss for miss in event.misses if miss.function == name), None)
+            miss = next((miss for miss in event.misses if miss.function == name), None)
         if event.phase in ("trace", "lower"):
             self._traced[name] = miss, traced_s + event.seconds
         if event.phase != "compile":
@@ -94,37 +105,29 @@ class Recorder:
         test: str,
         function: str,
         miss: Miss | None,
-        program: Program,
+        program: Program = _NONE,
         *,
         traced_s: float,
         compiled_s: float = 0.0,
         where: str = "",
     ) -> Made:
-        defined = cause = arguments = ""
+        cause = ""
         if miss is not None:
             again = (miss.function, miss.defined) in self._known
             self._known.add((miss.function, miss.defined))
             cause = miss.cause or (_NEW if again and miss.kind == "new" else "")
-            defined = miss.defined.rpartition(":")[0] or miss.defined
-            arguments = ", ".join(map(_shown, miss.call))
             where = miss.where or where
-        fingerprint, facts = program
         return Made(
             test=test,
             function=function,
-            defined="" if defined.startswith(_JAX) else defined,
-            arguments=self._shorten(arguments or "?"),
-            program=fingerprint,
-            facts=facts,
+            arguments=self._shorten(program.arguments),
+            program=program.fingerprint,
+            facts=program.facts,
             traced_s=traced_s,
             compiled_s=compiled_s,
             where=where,
             cause=cause,
         )
-
-
-def _shown(key: ArgumentKey) -> str:
-    return f"{key.path}={key.aval.removeprefix(STATIC)}" if key.aval.startswith(STATIC) else str(key)
 
 
 def _look() -> Program:
@@ -138,8 +141,18 @@ def _look() -> Program:
     with suppress(Exception):
         memory = executable.get_compiled_memory_stats()
         facts |= {name: int(getattr(memory, name.replace("_bytes", "_size_in_bytes"))) for name in _MEMORY}
+    arguments = ""
+    with suppress(Exception):
+        arguments = parameters_of(executable.hlo_modules()[0].to_string())
     fingerprint = getattr(executable, "fingerprint", None)
-    return fingerprint.decode(errors="replace") if fingerprint else f"unknown {next(_unknown)}", facts
+    told = fingerprint.decode(errors="replace") if fingerprint else f"unknown {next(_unknown)}"
+    return Program(told, arguments, facts)
+
+
+def parameters_of(text: str) -> str:
+    """Types of a program's parameters, from the first line of its text: ``f32[64,64], s32[]``."""
+    found = _LAYOUT.search(text.partition("\n")[0])
+    return re.sub(r"\{[^{}]*\}", "", found[1]) if found else ""
 
 
 def here() -> tuple[str, str]:

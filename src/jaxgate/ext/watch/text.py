@@ -30,14 +30,14 @@ def report(seen: Sequence[Seen]) -> Iterator[str]:
         f"{plural(len(tests), 'test')} in {total:.1f} s, {(traced + compiled) / max(total, 1e-9):.0%} of it making programs: "
         f"tracing {traced:.1f} s, compiling {compiled:.1f} s; {plural(programs, 'program')}"
     )
-    yield from _functions([found for one in seen for found in repeated(one.made, by_anybody=True)])
-    yield from _tests(tests, repeated(made))
+    yield from _functions([found for one in seen for found in repeated(one.made)])
+    yield from _tests(tests, repeated(made, by_anybody=False))
 
 
 def _functions(again: Sequence[Made]) -> Iterator[str]:
-    by_function: dict[tuple[str, str, str], list[Made]] = defaultdict(list)
+    by_function: dict[tuple[str, str], list[Made]] = defaultdict(list)
     for one in again:
-        by_function[one.function, one.defined, one.where].append(one)
+        by_function[one.function, one.where].append(one)
     ranked = sorted(by_function.values(), key=lambda found: -sum(one.seconds for one in found))
     told = [found for found in ranked if sum(one.seconds for one in found) >= _LEAST_S][:MOST]
     if told:
