@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxgate.ext.watch.model import repeated
-from jaxgate.ext.watch.recorder import Recorder
+from jaxgate.ext.watch.recorder import Recorder, parameters_of
 from jaxgate.observe.compat import newest_executable
 
 
@@ -116,6 +116,14 @@ def test_a_test_that_is_not_kept_leaves_nothing(recorder):
     recorder.test("gate", 1.0, keep=False)
     recorder.test("next", 1.0)
     assert (recorder.seen.made, list(recorder.seen.tests)) == ([], ["next"])
+
+
+def test_parameters_are_read_from_the_first_line_of_a_program():
+    """Without layouts and the numbers that XLA puts between them."""
+    text = "HloModule jit_f, entry_computation_layout={(f32[64,64]{1,0}, s32[], /*index=5*/f32[2]{0:T(128)})->f32[]{}}, x={y}"
+    assert parameters_of(text) == "f32[64,64], s32[], f32[2]"
+    assert parameters_of("HloModule jit_f, entry_computation_layout={()->f32[]}\n{(f32[2])->f32[]}") == ""
+    assert parameters_of("") == ""
 
 
 def test_the_newest_program_is_the_one_that_was_compiled_last():

@@ -152,7 +152,7 @@ def _look() -> Program:
 def parameters_of(text: str) -> str:
     """Types of a program's parameters, from the first line of its text: ``f32[64,64], s32[]``."""
     found = _LAYOUT.search(text.partition("\n")[0])
-    return re.sub(r"\{[^{}]*\}", "", found[1]) if found else ""
+    return re.sub(r"\{[^{}]*\}|/\*[^*]*\*/", "", found[1]) if found else ""
 
 
 def here() -> tuple[str, str]:
