@@ -67,7 +67,7 @@ def _more(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
                 by_function[key.function].append((key, count, last))
     for function, found in by_function.items():
         key, count, made = max(found, key=lambda one: one[1])
-        text = f"{function} is compiled {count} times for {key.arguments}, {known.programs[key].compiles} before"
+        text = f"{function} is compiled {count} times for {key.told}, {known.programs[key].compiles} before"
         yield Change(f"{text}{_others(len(found))}", f"{made.named} in {made.test}{_because(made)}")
 
 
@@ -98,7 +98,7 @@ def _unknown(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
     for function, found in sorted(by_function.items()):
         made = next(iter(found.values()))
         what = "for other arguments than known" if function in functions else "which no test compiled before"
-        text = f"{function} is compiled {what}: {made.arguments}{_others(len(found))}"
+        text = f"{function} is compiled {what}: {made.key.told}{_others(len(found))}"
         yield Change(text, f"{made.named} in {made.test}{_because(made)}")
 
 
@@ -118,7 +118,7 @@ def _larger(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
     for function, found in by_function.items():
         key, more = found[0]
         made = next(made for made in ours if made.key == key)
-        text = f"{function} needs more for {key.arguments}: {more}{_others(len(found))}"
+        text = f"{function} needs more for {key.told}: {more}{_others(len(found))}"
         yield Change(text, f"{made.named} in {made.test}")
 
 

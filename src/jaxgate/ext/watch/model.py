@@ -23,9 +23,10 @@ class Key:
     function: str  # its name
     arguments: str  # types of the program's parameters
 
-    def __str__(self) -> str:
-        """For people."""
-        return f"{self.function}({self.arguments})"
+    @property
+    def told(self) -> str:
+        """Its arguments for people."""
+        return self.arguments or "no arguments"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
