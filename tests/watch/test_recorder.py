@@ -82,6 +82,20 @@ def test_what_was_traced_within_another_function_is_told_by_its_program(recorder
     assert of_project(recorder) == [("<lambda>", "f32[3]"), ("inner", "f32[3]")]
 
 
+def test_a_function_under_grad_is_of_the_project(recorder):
+    """After a trace that failed, too, whose explanation no event took."""
+    with pytest.raises(TypeError):
+        jax.jit(lambda x: x + "no number")(np.ones(3, np.float32))
+
+    @jax.jit
+    def loss(x):
+        return (x**2).mean()
+
+    jax.value_and_grad(loss)(np.ones(3, np.float32))
+    recorder.test("test", 1.0)
+    assert {one.function for one in recorder.seen.of_project()} >= {"loss"}
+
+
 def test_functions_of_jax_are_nobodys(recorder):
     """A cond that is called eagerly is made each time."""
     x = jnp.ones(7)

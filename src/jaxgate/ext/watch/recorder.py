@@ -14,7 +14,7 @@ import jax
 from jaxgate.ext.watch.model import Made, Seen
 from jaxgate.observe.compat import newest_executable
 from jaxgate.observe.machine.environment import hardware_key
-from jaxgate.observe.trace.compile_events import Event, Miss, record
+from jaxgate.observe.trace.compile_events import Event, Miss, listen_to_misses, record
 
 _JAX = ("jax/", "jaxlib/")
 _NEW = "a new function object"
@@ -58,6 +58,7 @@ class Recorder:
     def __enter__(self) -> Self:
         """Begin to listen."""
         self._events = self._stack.enter_context(record(explain=True, at_compile=_look))
+        self._stack.enter_context(listen_to_misses(self._hear))
         own = jax.clear_caches
 
         def clear_caches() -> None:
@@ -84,12 +85,14 @@ class Recorder:
             self.seen.made += made
             self.seen.tests[name] = self.seen.tests.get(name, 0.0) + seconds
 
+    def _hear(self, miss: Miss) -> None:
+        """Each function of the project is heard of before it is compiled, also where no event of its own follows."""
+        if miss.defined and not miss.defined.startswith(_JAX):
+            self.seen.project.add(miss.function)
+
     def _take(self, test: str, event: Event) -> Made | None:
         """The program of a compile; what came before it is remembered."""
         name = event.function
-        self.seen.project |= {
-            miss.function for miss in event.misses if miss.defined and not miss.defined.startswith(_JAX)
-        }
         miss, traced_s = self._traced.get(name, (None, 0.0))
         if event.phase == "trace":
             miss = next((miss for miss in event.misses if miss.function == name), None)
