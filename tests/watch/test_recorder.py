@@ -83,9 +83,7 @@ def test_what_was_traced_within_another_function_is_told_by_its_program(recorder
 
 
 def test_a_function_under_grad_is_of_the_project(recorder):
-    """After a trace that failed, too, whose explanation no event took."""
-    with pytest.raises(TypeError):
-        jax.jit(lambda x: x + "no number")(np.ones(3, np.float32))
+    """JAX sends no event of its trace there."""
 
     @jax.jit
     def loss(x):
