@@ -131,6 +131,17 @@ def test_a_test_that_is_not_kept_leaves_nothing(recorder):
     assert (recorder.seen.made, list(recorder.seen.tests)) == ([], ["next"])
 
 
+def test_programs_are_equal_wherever_they_are_called(recorder):
+    """Lines of Python are no part of what a program does."""
+    x = np.ones(5, np.float32)
+    jax.jit(lambda x: x * 7)(x)
+    jax.jit(lambda x: x * 7)(x)
+    jax.jit(lambda x: x * 8)(x)
+    recorder.test("test", 1.0)
+    first, second, third = (one.program for one in recorder.seen.of_project())
+    assert first == second != third
+
+
 def test_parameters_are_read_from_the_first_line_of_a_program():
     """Without layouts and the numbers that XLA puts between them."""
     text = "HloModule jit_f, entry_computation_layout={(f32[64,64]{1,0}, s32[], /*index=5*/f32[2]{0:T(128)})->f32[]{}}, x={y}"

@@ -36,7 +36,7 @@ class Made:
     test: str
     function: str  # its name
     arguments: str
-    program: str  # fingerprint of the executable; empty where it was traced and not compiled
+    program: str  # digest of what it does; empty where it was traced and not compiled
     facts: Mapping[str, int]  # of the executable, by name
     traced_s: float  # tracing and lowering
     compiled_s: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
@@ -20,17 +21,19 @@ _JAX = ("jax/", "jaxlib/")
 _NEW = "a new function object"
 _COSTS = {"flops": "flops", "bytes accessed": "accessed_bytes"}
 _LAYOUT = re.compile(r"entry_computation_layout=\{\((.*)\)->")
+_BODY = re.compile(r"^(?:%|ENTRY )", re.MULTILINE)
+_METADATA = re.compile(r", metadata=\{[^{}]*\}")
 _MEMORY = ("argument_bytes", "output_bytes", "temp_bytes")
 
 _unknown = count()
-"""Programs without a fingerprint are all different."""
+"""Programs without a text are all different."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
     """What an executable says of itself."""
 
-    fingerprint: str = ""
+    digest: str = ""
     arguments: str = ""  # types of its parameters
     facts: Mapping[str, int] = field(default_factory=dict)
 
@@ -124,7 +127,7 @@ class Recorder:
             test=test,
             function=function,
             arguments=self._shorten(program.arguments),
-            program=program.fingerprint,
+            program=program.digest,
             facts=program.facts,
             traced_s=traced_s,
             compiled_s=compiled_s,
@@ -144,12 +147,17 @@ def _look() -> Program:
     with suppress(Exception):
         memory = executable.get_compiled_memory_stats()
         facts |= {name: int(getattr(memory, name.replace("_bytes", "_size_in_bytes"))) for name in _MEMORY}
-    arguments = ""
+    text = ""
     with suppress(Exception):
-        arguments = parameters_of(executable.hlo_modules()[0].to_string())
-    fingerprint = getattr(executable, "fingerprint", None)
-    told = fingerprint.decode(errors="replace") if fingerprint else f"unknown {next(_unknown)}"
-    return Program(told, arguments, facts)
+        text = executable.hlo_modules()[0].to_string()
+    return Program(digest_of(text) if text else f"unknown {next(_unknown)}", parameters_of(text), facts)
+
+
+def digest_of(text: str) -> str:
+    """What a program does: its text without the lines of Python that it comes from, which depend on who was the first to trace it."""
+    begin = _BODY.search(text)
+    body = _METADATA.sub("", text[begin.start() :] if begin else text)
+    return hashlib.blake2s(body.encode(), digest_size=8).hexdigest()
 
 
 def parameters_of(text: str) -> str:
