@@ -24,8 +24,9 @@ from jaxgate.model.decision import Status
 from jaxgate.model.measurement import InvalidCaseError
 
 WIDTH = 256
-LIBC, NATIVE = ctypes.CDLL(None), 4_000_000
-LIBC.malloc.restype, LIBC.memset.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
+LIBC, NATIVE = ctypes.CDLL(None), 24_000_000
+LIBC.malloc.restype, LIBC.free.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
+LIBC.memset.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
 
 
 def update(state, batch):
@@ -96,6 +97,7 @@ def test_a_loop_without_a_log_and_a_save_is_green(tmp_path):
 LOSSES: list[jax.Array] = []
 THREADS: list[threading.Event] = []
 FILES: list[object] = []
+BLOCKS: list[int] = []
 CACHE: dict[float, object] = {}
 
 
@@ -160,7 +162,8 @@ def reading_in_the_step(state, batch):
 
 
 def native(state, batch):
-    LIBC.memset(LIBC.malloc(NATIVE), 1, NATIVE)
+    BLOCKS.append(LIBC.malloc(NATIVE))
+    LIBC.memset(BLOCKS[-1], 1, NATIVE)
     return jitted(state, batch)
 
 
@@ -268,7 +271,9 @@ def test_a_mistake_is_red_by_its_own_count(tmp_path, plant):
             event.set()
         for file in FILES:
             file.close()
-        for kept in (LOSSES, THREADS, FILES, CACHE):
+        for block in BLOCKS:
+            LIBC.free(block)
+        for kept in (LOSSES, THREADS, FILES, CACHE, BLOCKS):
             kept.clear()
     assert verdict.fails
     assert verdict.findings[0].name == name, verdict.findings[0]
