@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax import extend
 
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.arguments.signature import ArgumentKey, argument_names, short
@@ -295,6 +294,6 @@ def cost_of_text(text: str) -> dict[str, float]:
 def newest_executable() -> Any:
     """The program that was compiled last and is still there; ``None`` if there is none, or a backend does not list them."""
     try:
-        return next(iter(extend.backend.get_backend().live_executables()), None)
+        return next(iter(jax.local_devices()[0].client.live_executables()), None)
     except (AttributeError, RuntimeError, TypeError):
         return None
