@@ -22,6 +22,7 @@ from jaxgate.observe.compat import (
     lowered_devices,
     membership,
     native_address,
+    newest_executable,
     open_profile,
     output_shardings,
     source_of_jitted,
@@ -232,3 +233,14 @@ def test_the_code_of_a_custom_call_is_found():
     assert path is not None
     assert "jaxlib" in path.parts
     assert native_address("nobody registered this", "cpu") is None
+
+
+def test_the_newest_program_is_the_one_that_was_compiled_last():
+    """By the list that the backend keeps."""
+
+    def newest(x):
+        return jnp.tanh(x) @ x
+
+    compiled = jax.jit(newest).lower(jnp.ones((4, 4))).compile()
+    assert newest_executable().hlo_modules()[0].name == "jit_newest"
+    assert compiled is not None

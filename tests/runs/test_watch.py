@@ -52,7 +52,18 @@ def test_a_first_run_reports_and_judges_nothing(suite):
     found = suite.run("--perf-watch")
     assert found.code == 0
     assert re.search(r"5 tests in \d+\.\d s, \d+% of it making programs: tracing .* s, compiling .* s", found.text)
-    assert "there is no perf-watch.lock; --perf-watch=update writes it" in found.text
+    assert "there is no perf-watch.lock; pytest --perf-watch=update writes it" in found.text
+
+
+def test_a_lock_file_that_is_gone_is_red_under_ci(suite, monkeypatch):
+    """A deleted file must not pass; a report needs none, nor one that can be read."""
+    monkeypatch.setenv("CI", "true")
+    found = suite.run("--perf-watch")
+    assert found.code == 1
+    assert "REGRESSED  nothing is judged: there is no perf-watch.lock" in found.text
+    suite.write("perf-watch.lock", "<<<<<<< HEAD")
+    assert suite.run("--perf-watch=report").code == 0
+    assert suite.run("--perf-watch").code == pytest.ExitCode.USAGE_ERROR
 
 
 @pytest.mark.parametrize("arguments", [(), ("-k", "second"), ("test_lib.py::TestOld", "test_lib.py::test_first")])

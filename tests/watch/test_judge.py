@@ -25,20 +25,22 @@ def made(test="test_a", function="step", arguments="f32[3]", program="p1", **fac
     )
 
 
-def seen(*programs, tests=("test_a", "test_b"), cleared=0, project=("step", "own", "new")):
+def seen(*programs, tests=("test_a", "test_b"), cleared=0, project=("step", "own", "new"), **here):
     """What a process saw."""
-    return Seen(tests=dict.fromkeys(tests, 1.0), made=list(programs), project=set(project), cleared=cleared)
+    return Seen(
+        tests=dict.fromkeys(tests, 1.0), made=list(programs), project=set(project), cleared=cleared, **{**HERE, **here}
+    )
 
 
 SHARED = made()
 OWN = made("test_b", "own", program="p2")
 HELPER = made(function="add", program="p5")
-KNOWN = lock_of(seen(SHARED, OWN, OWN, HELPER, HELPER), **HERE)
+KNOWN = lock_of(seen(SHARED, OWN, OWN, HELPER, HELPER))
 
 
-def texts(*processes, known=KNOWN, **here):
+def texts(*processes, strict=False):
     """What is red."""
-    return [change.text for change in changes(known, processes, **{**HERE, **here})]
+    return [change.text for change in changes(KNOWN, processes, strict=strict)]
 
 
 def test_the_same_run_is_green():
@@ -57,7 +59,7 @@ def test_a_part_of_the_tests_is_green():
 
 def test_a_function_that_is_compiled_more_often_is_red():
     """With the function, its line and why: jitted anew in each call, no test may make it twice."""
-    (change,) = changes(KNOWN, [seen(SHARED, replace(SHARED, test="test_b"))], **HERE)
+    (change,) = changes(KNOWN, [seen(SHARED, replace(SHARED, test="test_b"))])
     assert change.text == "step is compiled 2 times for f32[3], 1 before"
     assert change.cause == "step at lib.py:3 in test_b: x: float32[3] → float32[4]"
     assert texts(seen(OWN, OWN, OWN)) == ["own is compiled 3 times for f32[3], 2 before"]
@@ -90,7 +92,7 @@ def test_a_program_that_needs_more_is_red_by_more_than_a_hundredth():
     assert texts(seen(made(flops=102, temp_bytes=8))) == [
         "step needs more for f32[3]: flops 100 → 102, temp_bytes 0 → 8"
     ]
-    assert texts(seen(made(flops=102)), hardware="cpu-other-1") == []
+    assert texts(seen(made(flops=102), hardware="cpu-other-1")) == []
 
 
 def test_new_tests_are_told_and_not_red():
@@ -101,9 +103,17 @@ def test_new_tests_are_told_and_not_red():
     assert new_tests(KNOWN, [run]) == ["test_new"]
 
 
+def test_a_run_of_new_tests_alone_is_red_where_it_is_strict():
+    """Under CI nothing would be held against anything: the tests were renamed, or pytest began elsewhere."""
+    run = seen(tests=["renamed"])
+    assert texts(run) == []
+    assert texts(run, strict=True) == ["expected tests that the lock file knows, found none"]
+    assert texts(seen(tests=["renamed", "test_b"]), strict=True) == []
+
+
 def test_what_is_compiled_while_modules_are_imported_is_no_new_test():
     """It is held to the file as what a test compiles."""
-    assert texts(seen(SHARED, made(IMPORT, "new"), tests=["test_a", IMPORT])) == [
+    assert texts(seen(SHARED, made(IMPORT, "new"), tests=["test_a"])) == [
         "new is compiled which no test compiled before: f32[3]"
     ]
 
@@ -112,19 +122,19 @@ def test_functions_of_jax_are_held_to_what_they_compile_again():
     """Which test is the first to add two arrays is chance; that equal programs are compiled again and again is none."""
     assert texts(seen(HELPER, made(function="add", program="p6"), made(function="mul", program="p7"))) == []
     assert texts(seen(*[HELPER] * 13)) == []
-    (change,) = changes(KNOWN, [seen(*[HELPER] * 14)], **HERE)
+    (change,) = changes(KNOWN, [seen(*[HELPER] * 14)])
     assert change.text == "add, called outside of jit, is compiled 13 times to a program that there was, 1 before"
     assert change.cause == "add at lib.py:3, 13 × in test_a"
 
 
 def test_another_jax_is_no_comparison():
     """It is red, as nothing was held against anything."""
-    assert texts(seen(SHARED), jax="0.13") == ["expected jax 0.12, as recorded, found 0.13"]
+    assert texts(seen(SHARED, jax="0.13")) == ["expected jax 0.12, as recorded, found 0.13"]
 
 
 def test_a_part_that_is_recorded_leaves_the_rest():
     """What is gone goes once no other test is left that may compile it."""
-    part = lock_of(seen(OWN, tests=["test_b"]), **HERE)
+    part = lock_of(seen(OWN, tests=["test_b"]))
     both = merged(KNOWN, part, [])
     assert (both.tests, both.again, both.programs.keys()) == (KNOWN.tests, KNOWN.again, KNOWN.programs.keys())
     assert [known.compiles for known in both.programs.values()] == [1, 2]

@@ -9,9 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.ext.watch.model import repeated
-from jaxgate.ext.watch.recorder import Recorder, parameters_of
-from jaxgate.observe.compat import newest_executable
+from jaxgate.ext.watch.model import IMPORT, repeated
+from jaxgate.ext.watch.recorder import Recorder, digest_of, parameters_of
 
 
 @pytest.fixture
@@ -56,7 +55,7 @@ def test_a_function_jitted_anew_is_made_again(recorder):
     assert [one.cause for one in again] == ["a new function object"] * 2
     assert again[0].where.partition(":")[0].endswith("test_recorder.py")
     assert again[0].facts["argument_bytes"] == 256
-    assert again[0].facts["flops"] >= 2 * 8**3 - 8**2
+    assert again[0].facts["xla_flops"] >= 2 * 8**3 - 8**2
 
 
 def test_other_values_in_a_closure_are_another_program(recorder):
@@ -123,6 +122,22 @@ def test_emptied_caches_are_counted(recorder):
     assert jax.clear_caches.__module__.startswith("jax")
 
 
+def test_what_is_made_while_modules_are_imported_is_no_test(recorder):
+    """It is kept, without a test of its own."""
+    jax.jit(lambda x: x - 2)(np.ones(3, np.float32))
+    recorder.test(IMPORT, 0.0)
+    seen = recorder.end()
+    assert ([one.test for one in seen.made], seen.tests) == ([IMPORT], {})
+    assert (seen.jax, seen.hardware.partition("-")[0], seen.jit_is_off) == (jax.__version__, "cpu", False)
+
+
+def test_programs_whose_text_is_not_whole_are_never_equal():
+    """A constant that is too large to be printed may be another one."""
+    assert digest_of("HloModule jit_f\n\nENTRY %main () -> f32[] {\n  ROOT %c = f32[] constant(1)\n}")
+    assert digest_of("HloModule jit_f\n\nENTRY %main () -> f32[9] {\n  ROOT %c = f32[9] constant({...})\n}") == ""
+    assert digest_of("") == digest_of("HloModule jit_f") == ""
+
+
 def test_a_test_that_is_not_kept_leaves_nothing(recorder):
     """Its programs belong to nobody."""
     jax.jit(lambda x: x - 1)(np.ones(3, np.float32))
@@ -148,14 +163,3 @@ def test_parameters_are_read_from_the_first_line_of_a_program():
     assert parameters_of(text) == "f32[64,64], s32[], f32[2]"
     assert parameters_of("HloModule jit_f, entry_computation_layout={()->f32[]}\n{(f32[2])->f32[]}") == ""
     assert parameters_of("") == ""
-
-
-def test_the_newest_program_is_the_one_that_was_compiled_last():
-    """By the list that the backend keeps."""
-
-    def newest(x):
-        return jnp.tanh(x) @ x
-
-    compiled = jax.jit(newest).lower(np.ones((4, 4), np.float32)).compile()
-    assert newest_executable().hlo_modules()[0].name == "jit_newest"
-    assert compiled is not None

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from jaxgate.ext.watch.model import Key, Lock, Made, Seen, most_facts, repeated
 from jaxgate.model.words import plural
 
+UPDATE = "pytest --perf-watch=update"
 SLACK = 0.01
 """Share by which a fact may grow."""
 TWICE, SPARE = 2, 10
@@ -30,20 +31,20 @@ class Change:
     cause: str = ""
 
 
-def changes(known: Lock, seen: Sequence[Seen], *, jax: str, hardware: str) -> Iterator[Change]:
+def changes(known: Lock, seen: Sequence[Seen], *, strict: bool = False) -> Iterator[Change]:
     """What is worse, the surest first.
 
     Args:
         known: What the lock file says.
-        seen: What each process saw.
-        jax: The version of today.
-        hardware: Where facts were taken today.
+        seen: What each process saw, at least one.
+        strict: Whether a run of new tests alone is red: then nothing is held against anything.
     """
+    jax, hardware = seen[0].jax, seen[0].hardware
     if known.jax != jax:
-        yield Change(
-            f"expected jax {known.jax}, as recorded, found {jax}", "record it again: pytest --perf-watch=update"
-        )
+        yield Change(f"expected jax {known.jax}, as recorded, found {jax}", f"record it again: {UPDATE}")
         return
+    if strict and not any(known.knows(test) for one in seen for test in one.tests):
+        yield Change("expected tests that the lock file knows, found none", f"record them: {UPDATE}")
     yield from _more(known, seen)
     yield from _again(known, seen)
     yield from _unknown(known, seen)

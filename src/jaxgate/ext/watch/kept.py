@@ -12,7 +12,7 @@ from jaxgate.keep.files import read_text, write_atomic
 from jaxgate.model.outcome import UsageError
 
 NAME = "perf-watch.lock"
-_HEAD = "# What the tests of this project compile. `pytest --perf-watch` holds a run against it, `--perf-watch=update` writes it.\n"
+_HEAD = "# What the tests of this project compile. `pytest --perf-watch` holds a run against it, `--perf-watch=update` writes it."
 _LONGEST = 160
 """Characters of a key's arguments; a digest stands for the rest."""
 _UPDATE = "write it anew: pytest --perf-watch=update"
@@ -33,7 +33,7 @@ def write_lock(file: Path, lock: Lock) -> None:
     ]
     lines += [f"again\t{function}\t{count}" for function, count in sorted(lock.again.items())]
     lines += [f"test\t{test}" for test in sorted(lock.tests)]
-    text = "\n".join([_HEAD.rstrip(), f"recorded\t{lock.jax}\t{lock.hardware}", *lines]) + "\n"
+    text = "\n".join([_HEAD, f"recorded\t{lock.jax}\t{lock.hardware}", *lines]) + "\n"
     write_atomic(file, text.encode())
 
 

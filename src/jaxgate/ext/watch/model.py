@@ -69,6 +69,9 @@ class Seen:
     made: list[Made] = field(default_factory=list)
     project: set[str] = field(default_factory=set)  # names of functions that are not JAX's own
     cleared: int = 0  # how often somebody emptied JAX's caches
+    jax: str = ""  # the version
+    hardware: str = ""  # where the tests ran
+    jit_is_off: bool = False  # whether nothing is compiled
 
     def of_project(self) -> list[Made]:
         """The programs of the project's functions and of its libraries'."""
@@ -114,13 +117,13 @@ class Lock:
         return test == IMPORT or test in self.tests
 
 
-def lock_of(seen: Seen, *, jax: str, hardware: str) -> Lock:
+def lock_of(seen: Seen) -> Lock:
     """What is to be known of a run in one process."""
     ours = seen.of_project()
     facts = most_facts(ours)
     return Lock(
-        jax=jax,
-        hardware=hardware,
+        jax=seen.jax,
+        hardware=seen.hardware,
         tests=frozenset(seen.tests),
         programs={key: Known(count, facts[key]) for key, count in Counter(one.key for one in ours).items()},
         again=Counter(one.function for one in repeated(seen.of_jax())),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
@@ -12,18 +11,18 @@ from typing import Self
 
 import jax
 
-from jaxgate.ext.watch.model import Made, Seen
+from jaxgate.ext.watch.model import IMPORT, Made, Seen
 from jaxgate.observe.compat import newest_executable
-from jaxgate.observe.machine.environment import hardware_key
+from jaxgate.observe.machine.environment import fingerprint, hardware_key
+from jaxgate.observe.program.executable_fingerprint import ELIDED, canonical
 from jaxgate.observe.trace.compile_events import Event, Miss, listen_to_misses, record
+from jaxgate.observe.trace.stages import said_facts
 
 _JAX = ("jax/", "jaxlib/")
 _NEW = "a new function object"
-_COSTS = {"flops": "flops", "bytes accessed": "accessed_bytes"}
 _LAYOUT = re.compile(r"entry_computation_layout=\{\((.*)\)->")
-_BODY = re.compile(r"^(?:%|ENTRY )", re.MULTILINE)
-_METADATA = re.compile(r", metadata=\{[^{}]*\}")
-_MEMORY = ("argument_bytes", "output_bytes", "temp_bytes")
+_FACTS = ("argument_bytes", "output_bytes", "temp_bytes", "xla_flops", "xla_bytes", "transcendentals")
+"""Of which more is worse."""
 
 _unknown = count()
 """Programs without a text are all different."""
@@ -48,7 +47,7 @@ class Recorder:
         shorten: Puts the text of many arguments on one line.
 
     Attributes:
-        seen: What was seen up to the last test that ended.
+        seen: What was seen up to the last test that ended; ``end`` completes it.
     """
 
     def __init__(self, shorten: Callable[[str], str]) -> None:
@@ -84,9 +83,16 @@ class Recorder:
         ]
         self._traced.clear()
         self._events.log.clear()
-        if keep and (made or seconds):
+        if keep:
             self.seen.made += made
+        if keep and name != IMPORT:
             self.seen.tests[name] = self.seen.tests.get(name, 0.0) + seconds
+
+    def end(self) -> Seen:
+        """What was seen, with where that was."""
+        self.seen.jax, self.seen.jit_is_off = jax.__version__, bool(jax.config.jax_disable_jit)
+        self.seen.hardware = hardware_key(jax.devices()[0], jax.device_count()).slug
+        return self.seen
 
     def _hear(self, miss: Miss) -> None:
         """Each function of the project is heard of before it is compiled, also where no event of its own follows."""
@@ -139,38 +145,25 @@ class Recorder:
 def _look() -> Program:
     """The program that was just compiled, and what its compiler says of it."""
     executable = newest_executable()
-    facts: dict[str, int] = {}
-    with suppress(Exception):  # a backend may have no such analysis
-        cost = executable.cost_analysis()
-        cost = cost[0] if isinstance(cost, list) else cost
-        facts |= {ours: int(cost[theirs]) for theirs, ours in _COSTS.items() if theirs in cost}
-    with suppress(Exception):
-        memory = executable.get_compiled_memory_stats()
-        facts |= {name: int(getattr(memory, name.replace("_bytes", "_size_in_bytes"))) for name in _MEMORY}
-    text = ""
-    with suppress(Exception):
+    memory, cost, text = None, {}, ""
+    with suppress(Exception):  # a backend may have none of these
         text = executable.hlo_modules()[0].to_string()
-    return Program(digest_of(text) if text else f"unknown {next(_unknown)}", parameters_of(text), facts)
+        memory, cost = executable.get_compiled_memory_stats(), executable.cost_analysis()
+    said = said_facts(memory, cost[0] if isinstance(cost, list) else cost)
+    facts = {name: value for name in _FACTS if (value := said[name]) is not None}
+    return Program(digest_of(text) or f"unknown {next(_unknown)}", parameters_of(text), facts)
 
 
 def digest_of(text: str) -> str:
-    """What a program does: its text without the lines of Python that it comes from, which depend on who was the first to trace it."""
-    begin = _BODY.search(text)
-    body = _METADATA.sub("", text[begin.start() :] if begin else text)
-    return hashlib.blake2s(body.encode(), digest_size=8).hexdigest()
+    """What a program does, without names and lines of Python, which are those of who traced it first; empty if that cannot be known."""
+    if not text or ELIDED in text:
+        return ""
+    with suppress(ValueError):
+        return fingerprint(*canonical(text))
+    return ""
 
 
 def parameters_of(text: str) -> str:
     """Types of a program's parameters, from the first line of its text: ``f32[64,64], s32[]``."""
     found = _LAYOUT.search(text.partition("\n")[0])
     return re.sub(r"\{[^{}]*\}|/\*[^*]*\*/", "", found[1]) if found else ""
-
-
-def here() -> tuple[str, str]:
-    """The version of jax, and the hardware that the tests run on."""
-    return jax.__version__, hardware_key(jax.devices()[0], jax.device_count()).slug
-
-
-def jit_is_off() -> bool:
-    """Whether nothing is compiled."""
-    return bool(jax.config.jax_disable_jit)

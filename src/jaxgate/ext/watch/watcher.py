@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from jaxgate.ext.watch.judge import Change, changes, new_tests
+from jaxgate.ext.watch.judge import UPDATE, Change, changes, new_tests
 from jaxgate.ext.watch.kept import NAME, read_lock, short_arguments, write_lock
-from jaxgate.ext.watch.model import IMPORT, Seen, lock_of, merged
-from jaxgate.ext.watch.recorder import Recorder, here, jit_is_off
+from jaxgate.ext.watch.model import IMPORT, Lock, Seen, lock_of, merged
+from jaxgate.ext.watch.recorder import Recorder
 from jaxgate.ext.watch.text import report
 from jaxgate.model.outcome import UsageError
 from jaxgate.model.words import plural
-from jaxgate.plugin.stash import TESTS
+from jaxgate.plugin.stash import SETTINGS, TESTS
 from jaxgate.plugin.xdist import nodes
 from jaxgate.settings import Watch
 
@@ -41,12 +41,12 @@ class Watcher:
         self._changes: list[Change] = []
         self._told: list[str] = []
         self._recorder: Recorder | None = None
+        self._known: Lock | None = None
         try:
-            self._known = read_lock(self._file)
+            self._known = None if mode is Watch.REPORT else read_lock(self._file)
         except UsageError as error:
-            if mode is not Watch.UPDATE:
+            if mode is Watch.JUDGE:
                 raise pytest.UsageError(str(error)) from error
-            self._known = None
         if mode is Watch.UPDATE and config.getoption("--perf-watch") is None:
             raise pytest.UsageError(
                 "perf_watch: expected judge or report, found update: a run that writes is asked for with --perf-watch=update"
@@ -88,34 +88,39 @@ class Watcher:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Hand on what a worker saw; else write or judge."""
         if self._recorder is not None:
+            seen = self._recorder.end()
             if nodes.is_worker(self._config):
                 output: dict[str, Any] = self._config.workeroutput  # type: ignore[attr-defined]  # pytest-xdist's
-                output[_FROM_WORKER] = _SEEN.dump_json(self._recorder.seen).decode()
+                output[_FROM_WORKER] = _SEEN.dump_json(seen).decode()
                 return
-            self._seen.append(self._recorder.seen)
-        if not any(one.tests for one in self._seen):
+            self._seen.append(seen)
+        self._seen = [one for one in self._seen if one.tests]
+        if not self._seen or self._mode is Watch.REPORT:
             return
-        version, hardware = here()
         if self._mode is Watch.UPDATE:
-            self._write(version, hardware)
-        elif self._mode is Watch.JUDGE and self._known is None:
-            self._told.append(f"nothing is judged: there is no {NAME}; --perf-watch=update writes it")
-        elif self._mode is Watch.JUDGE and self._known is not None:
-            self._changes = list(changes(self._known, self._seen, jax=version, hardware=hardware))
-            if new := new_tests(self._known, self._seen):
-                self._told.append(
-                    f"{plural(len(new), 'test is', 'tests are')} new: --perf-watch=update adds what they compile"
-                )
-            if self._known.hardware != hardware:
-                self._told.append(
-                    f"recorded on {self._known.hardware}: what programs need is not compared on {hardware}"
-                )
-            if self._changes and session.exitstatus == pytest.ExitCode.OK:
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            self._write(self._seen[0])
+        else:
+            self._judge(strict=self._config.stash[SETTINGS].strict)
+        if self._changes and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def _write(self, version: str, hardware: str) -> None:
-        (seen,) = self._seen
-        lock = lock_of(seen, jax=version, hardware=hardware)
+    def _judge(self, *, strict: bool) -> None:
+        if self._known is None:
+            missing = f"nothing is judged: there is no {NAME}"
+            if strict:
+                self._changes = [Change(missing, f"write and commit it: {UPDATE}; --perf-watch=report needs none")]
+            else:
+                self._told.append(f"{missing}; {UPDATE} writes it")
+            return
+        self._changes = list(changes(self._known, self._seen, strict=strict))
+        if new := new_tests(self._known, self._seen):
+            self._told.append(f"{plural(len(new), 'test is', 'tests are')} new: {UPDATE} adds what they compile")
+        hardware = self._seen[0].hardware
+        if self._known.hardware != hardware:
+            self._told.append(f"recorded on {self._known.hardware}: what programs need is not compared on {hardware}")
+
+    def _write(self, seen: Seen) -> None:
+        lock = lock_of(seen)
         if self._known is not None:
             lock = merged(self._known, lock, self._gone(self._known.tests, seen.tests))
         write_lock(self._file, lock)
@@ -134,22 +139,18 @@ class Watcher:
             for test in known
             if test not in ran
             and test not in collected
-            and (
-                test == IMPORT
-                or test.partition("::")[0] in files
-                or not (self._config.rootpath / test.partition("::")[0]).exists()
-            )
+            and (test.partition("::")[0] in files or not (self._config.rootpath / test.partition("::")[0]).exists())
         ]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the report, and what is worse than known."""
         out = terminalreporter
-        if not any(one.tests for one in self._seen):
+        if not self._seen:
             return
         out.section("jaxgate watched the tests")
         for line in [*report(self._seen), *self._told]:
             out.write_line(line)
-        if jit_is_off():
+        if any(one.jit_is_off for one in self._seen):
             out.write_line("jit is switched off (jax_disable_jit): nothing is compiled", yellow=True)
         for change in self._changes[:_MOST]:
             out.write_line(f"REGRESSED  {change.text}", red=True)
@@ -158,4 +159,4 @@ class Watcher:
         if len(self._changes) > _MOST:
             out.write_line(f"… {len(self._changes) - _MOST} more", red=True)
         if self._changes:
-            out.write_line("accept: pytest --perf-watch=update")
+            out.write_line(f"accept: {UPDATE}")

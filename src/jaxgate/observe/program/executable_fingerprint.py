@@ -12,7 +12,7 @@ _METADATA = re.compile(r', metadata=\{(?:"[^"]*"|[^{}"])*\}')
 _NAME = re.compile(r"%[\w.\-]+")
 _SIGNATURE = re.compile(r"((?:ENTRY )?%\S+ \()(.*)(\) -> .*)")
 _FIRST = re.compile(r"(ENTRY )?%")
-_ELIDED = "{...}"
+ELIDED = "{...}"
 """Stands for a constant that is too large to be printed."""
 
 
@@ -27,7 +27,7 @@ def executable_fingerprint(executable: jax.stages.Compiled) -> str | None:
         The hash; ``None`` where two executables could not be distinguished: constants are not printed, or there is no text.
     """
     text = executable.as_text()
-    if not text or _ELIDED in text:
+    if not text or ELIDED in text:
         return None
     return fingerprint(*canonical(text))
 

@@ -96,7 +96,7 @@ def compile_program(
             lowered.signature,
             structure,
             work,
-            {**_said_facts(executable), **kernels.facts, "replicated_bytes": replicated},
+            {**_said_of(executable), **kernels.facts, "replicated_bytes": replicated},
         ),
         compile_ns=compile_ns,
     )
@@ -119,18 +119,20 @@ def _facts(signature: Sequence[Leaf], structure: Structure, work: Work, compiled
 
 def compiled_facts(executable: jax.stages.Compiled) -> dict[str, int | None]:
     """The facts of what the backend's compiler made, by name."""
-    return {**_said_facts(executable), **read_kernels(read_hlo(executable.as_text() or "")).facts}
+    return {**_said_of(executable), **read_kernels(read_hlo(executable.as_text() or "")).facts}
 
 
 def peak_bytes(executable: jax.stages.Compiled) -> int | None:
     """Device memory that one call needs, as ``Facts`` has it."""
-    return Facts(**_said_facts(executable)).peak_bytes
+    return Facts(**_said_of(executable)).peak_bytes
 
 
-def _said_facts(executable: jax.stages.Compiled) -> dict[str, int | None]:
-    """What the compiler itself says of its program."""
-    memory = executable.memory_analysis()
-    cost = executable.cost_analysis() or {}
+def _said_of(executable: jax.stages.Compiled) -> dict[str, int | None]:
+    return said_facts(executable.memory_analysis(), executable.cost_analysis() or {})
+
+
+def said_facts(memory: Any, cost: Mapping[str, float]) -> dict[str, int | None]:
+    """What the compiler itself says of its program, by the names of facts: of its memory, and its cost."""
 
     def bytes_of(name: str) -> int | None:
         value = getattr(memory, f"{name}_size_in_bytes", None)
