@@ -21,6 +21,7 @@ class Watch(StrEnum):
     JUDGE = "judge"
     UPDATE = "update"
     REPORT = "report"
+    GATES = "gates"
 
 
 class Update(StrEnum):

@@ -85,13 +85,13 @@ def test_a_sound_loop_is_green(tmp_path):
     """Nothing is left behind, and it ends where it would have without a stop, to the bit."""
     verdict = verdict_of(tmp_path, **SAVED)
     assert (verdict.status, verdict.fails) == (Status.SAME, False), verdict.findings[0]
-    assert len(verdict.findings) == 20
+    assert len(verdict.findings) == 21
 
 
 def test_a_loop_without_a_log_and_a_save_is_green(tmp_path):
     """It has less to count."""
     verdict = verdict_of(tmp_path)
-    assert (verdict.status, len(verdict.findings)) == (Status.SAME, 12)
+    assert (verdict.status, len(verdict.findings)) == (Status.SAME, 13)
 
 
 LOSSES: list[jax.Array] = []
@@ -161,6 +161,22 @@ def reading_in_the_step(state, batch):
     return state, float(loss)
 
 
+TABLE = np.ones((1024, WIDTH), np.float32)
+
+
+def sending(state, batch):
+    return jitted(state, batch + jnp.asarray(TABLE)[0])
+
+
+def staying_on_the_host():
+    return {**make_state(), "table": TABLE}
+
+
+def with_a_table(state, batch):
+    new, loss = jitted({name: state[name] for name in ("w", "m", "step")}, batch + state["table"][0])
+    return {**new, "table": state["table"]}, loss
+
+
 def native(state, batch):
     BLOCKS.append(LIBC.malloc(NATIVE))
     LIBC.memset(BLOCKS[-1], 1, NATIVE)
@@ -219,6 +235,12 @@ PLANTS = {
         r"float32\[\] is read at .*test_watch.py:\d+",
     ),
     "a step that reads": ({"step": reading_in_the_step}, "step_reads", r"float32\[\] is read at .*test_watch.py:\d+"),
+    "a step that sends a table": ({"step": sending}, "sent_ratio", r"float32\[1024,256\] at .*test_watch.py:\d+"),
+    "a state that stays on the host": (
+        {"make_state": staying_on_the_host, "step": with_a_table},
+        "sent_ratio",
+        r"float32\[1024,256\]",
+    ),
     "memory of no Python": ({"step": native}, "resident_bytes", ""),
     "a save that gathers": ({**SAVED, "save": gathering}, "save_ratio", r"gathering at .*test_watch.py:\d+"),
     "a save that keeps what it wrote": (

@@ -15,6 +15,7 @@ from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.compat import (
     CACHE_LOGGERS,
     TRACING_LOGGER,
+    compiled_call,
     compiler_options,
     cost_of_text,
     input_shardings,
@@ -30,6 +31,7 @@ from jaxgate.observe.compat import (
     traced_call,
 )
 from jaxgate.observe.program.custom_call_libraries import _file_at
+from jaxgate.observe.trace.compile_events import record
 
 X = jnp.ones(3)
 LIBRARY = """HloModule m
@@ -119,6 +121,23 @@ def test_explanations_come_from_the_logger_that_is_listened_to(caplog):
     (entry,) = [entry for entry in caplog.records if entry.name == TRACING_LOGGER]
     assert entry.getMessage().startswith("TRACING CACHE MISS at ")
     assert entry.levelno == logging.WARNING
+
+
+@pytest.mark.jax_text
+def test_the_call_that_is_compiled_is_read_while_it_is():
+    """Its function, and its arguments as they were given; afterwards, and without a call, there is none."""
+
+    def step(state, n):
+        return state["w"] * n
+
+    jitted = jax.jit(step, static_argnums=1)
+    with record(at_compile=compiled_call) as events:
+        jitted({"w": X}, 3)
+        jitted.lower({"w": X}, 4).compile()
+    called, lowered = (event.found for event in events.log if event.phase == "compile" and event.function == "step")
+    assert called == (step, ({"w": X}, 3), {})
+    assert lowered is None
+    assert compiled_call() is None
 
 
 @pytest.mark.jax_text

@@ -153,3 +153,20 @@ def test_without_jit_it_says_so(suite):
     finally:
         jax.config.update("jax_disable_jit", False)
     assert "jit is switched off" in found.text
+
+
+@nightly
+def test_gates_are_written_for_what_the_tests_compile(suite):
+    """They run as they stand; a file that is there is not replaced, and workers write none."""
+    found = suite.run("--perf-watch=gates")
+    assert found.code == 0
+    assert (
+        "perf/test_watched.py: 1 gate of the largest programs; not gated: <lambda> stands within a function"
+        in found.text
+    )
+    assert suite.run("perf", "--perf-update").code == 0
+    found = suite.run("perf")
+    assert (found.code, "1 case: 1 SAME" in found.text) == (0, True)
+    again = suite.run("--perf-watch=gates")
+    assert again.code == pytest.ExitCode.USAGE_ERROR
+    assert "expected no perf/test_watched.py" in again.text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -289,6 +289,22 @@ def cost_of_text(text: str) -> dict[str, float]:
         return {name: float(value) for name, value in found.items()} if found.get("flops", 0) >= 0 else {}
     except (AttributeError, ImportError, RuntimeError, TypeError, ValueError):
         return {}
+
+
+def compiled_call() -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None:
+    """The function whose call is compiled right now, with its arguments, from JAX's own frame.
+
+    Returns:
+        ``None`` if nothing is, it is compiled without a call, or this release keeps them elsewhere.
+    """
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name != "cache_miss":
+        frame = frame.f_back
+    values = frame.f_locals if frame is not None else {}
+    try:
+        return values["fun"], values["args"], values["kwargs"]
+    except KeyError:
+        return None
 
 
 def newest_executable() -> Any:

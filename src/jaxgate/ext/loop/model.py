@@ -33,6 +33,7 @@ LIMITS: Mapping[str, float] = {
     "kept_bytes": 1024,
     "resident_bytes": 1_000_000,
     "batch_ratio": 4,
+    "sent_ratio": 4,
     "save_ratio": 1.5,
     "restore_ratio": 3,
     "waiting": 0.5,

@@ -1,4 +1,4 @@
-"""Which arrays a part of a loop reads: each makes Python wait until the device is done."""
+"""What a part of a loop moves: arrays that it reads, each of which makes Python wait for the device, and bytes that it sends there."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ _METHODS = frozenset(
     | {"_value", "item", "tolist", "block_until_ready"}
 )
 """Methods of an array that give its values to Python."""
+_SENDERS = frozenset({"array", "asarray", "device_put"})
+"""Functions of JAX that send NumPy arrays to a device."""
 
 
 class Reads:
-    """Reads of arrays in a call, by Python.
+    """Reads of arrays in a call, by Python, and NumPy arrays that it sends.
 
     Args:
         spared: Arrays that may be read: the device is done with them.
@@ -32,9 +34,13 @@ class Reads:
     def __init__(self, spared: Iterable[Any]) -> None:
         self._spared = {id(array): array for array in spared}
         self._read: dict[int, tuple[Any, str]] = {}
+        self._sent: dict[int, tuple[Any, str]] = {}
+        self._sender: FrameType | None = None
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function and note what it reads: of what it is given, or makes of that."""
+        """Call a function and note what it reads, and sends: of what it is given, or makes of that."""
+        for argument in args:
+            self._note_sent(argument)
         own = {name: getattr(np, name) for name in FROM_NUMPY}  # they read an array's memory without an event
         profiler = sys.getprofile()
         vars(np).update({name: self._watched(function) for name, function in own.items()})
@@ -50,6 +56,10 @@ class Reads:
         where = next((where for _, where in self._read.values()), "")
         return Count(len(self._read), f"{told}, so that Python waits for the device", where)
 
+    def sent(self) -> list[tuple[int, str]]:
+        """Bytes of each array that is sent, and what and where it is; the largest first."""
+        return sorted(((array.nbytes, where) for array, where in self._sent.values()), reverse=True)
+
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def watcher(*args: Any, **kwargs: Any) -> Any:
             if args:
@@ -59,10 +69,25 @@ class Reads:
         return watcher
 
     def _on_call(self, frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_name in _METHODS:
+        name = frame.f_code.co_name
+        if event == "call" and name in _METHODS:
             self._note(frame.f_locals.get("self"))
+        elif event == "return" and frame is self._sender:
+            self._sender = None
+        elif event == "call" and name in _SENDERS and self._sender is None and _is_of_jax(frame):
+            self._sender = frame  # what it calls sends the same
+            self._note_sent(next(iter(frame.f_locals.values()), None))
 
     def _note(self, array: Any) -> None:
         concrete = isinstance(array, jax.Array) and not isinstance(array, jax.core.Tracer)
         if concrete and id(array) not in self._spared and id(array) not in self._read:
             self._read[id(array)] = array, f"{short(array)} is read{at(calling_line())}"
+
+    def _note_sent(self, tree: Any) -> None:
+        for array in jax.tree.leaves(tree):
+            if isinstance(array, np.ndarray) and id(array) not in self._sent:
+                self._sent[id(array)] = array, f"{short(array)}{at(calling_line())}"
+
+
+def _is_of_jax(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).startswith("jax.")

@@ -67,14 +67,14 @@ class Steps:
             for _ in islice(self.feed, after):
                 pass
 
-    def take(self, *, look: bool = False) -> tuple[Count, Count]:
+    def take(self, *, look: bool = False) -> dict[str, Count]:
         """Take one step with the next batch and log it; its result is there afterwards.
 
         Args:
             look: Whether to look into the step and its log.
 
         Returns:
-            What its log and what the step itself reads; nothing if it was not looked into.
+            What its log and the step itself read, and what it sends; nothing if it was not looked into.
         """
         self.number += 1
         self.announce(f"step {self.number} of {self.loop.steps}")
@@ -90,9 +90,9 @@ class Steps:
             keys = argument_keys((self.state, self.batch), {}, _NAMES)
             begin = self.clock() - wait_ns
             with record(explain=True) as events, guarded(f"step {self.number} of the loop"):
-                in_step = self._step(look=look)
+                moves = self._step(look=look)
                 log_begins = self.clock()
-                in_log = self._log(look=look)
+                moves["log_reads"] = self._log(look=look)
                 log_ns = self.clock() - log_begins
                 jax.block_until_ready((self.state, self.out))
             took_ns = self.clock() - begin
@@ -106,16 +106,19 @@ class Steps:
         compiles = bool(self.compiled[-1])
         self.times.append(StepTime(self.number, took_ns, wait_ns, log_ns, collector.took_ns, compiles))
         self._before = keys
-        return in_log, in_step
+        return moves
 
-    def _step(self, *, look: bool) -> Count:
+    def _step(self, *, look: bool) -> dict[str, Count]:
         reads = Reads(jax.tree.leaves(self.batch))
         step = self.loop.step
         result = reads.run(step, self.state, self.batch) if look else step(self.state, self.batch)
         if not isinstance(result, tuple) or len(result) != 2:  # noqa: PLR2004 - a pair
             raise TypeError(f"expected step= to give (state, what is logged), found {type(result).__name__}")
         self.state, self.out = result
-        return reads.count("step= reads what the device gives")
+        return {
+            "step_reads": reads.count("step= reads what the device gives"),
+            "sent_ratio": _sent(reads.sent(), self.batch),
+        }
 
     def _log(self, *, look: bool) -> Count:
         """Log the step; what the one before gave may be read."""
@@ -190,8 +193,8 @@ def watch(
         counts=counts, hardware=_hardware(steps.state), steps=tuple(steps.times[WARM:]), timed=timed, save_ns=took_ns
     )
     counts["repeated_compiles"] = steps.repeated()
-    for name, counted in zip(("log_reads", "step_reads"), zip(*looked, strict=True), strict=True):
-        counts[name] = min(counted, key=lambda one: one.value)
+    for name in looked[0]:
+        counts[name] = min((one[name] for one in looked), key=lambda one: one.value)
     counts["waiting"] = _waiting(seen, steps.feed)
     if loop.save is not None:
         counts |= _of_saves(saves, steps.state, place_of(loop.save))
@@ -278,10 +281,23 @@ def compiled_later(steps: Sequence[Mapping[str, str]]) -> Counter[str]:
 
 def ratio(who: str, needed: int, tree: Any, where: str, of: str = "a state") -> Count:
     """Host memory over that of arrays; nothing where it is little."""
-    nbytes = sum(getattr(leaf, "nbytes", 0) for leaf in jax.tree.leaves(tree))
+    nbytes = _nbytes(tree)
     times = needed / max(nbytes, 1)
     told = f"{who} needs {needed / 1e6:,.1f} MB of the host's memory for {of} of {nbytes / 1e6:,.1f} MB, {times:.1f} ×"
     return Count(times if needed >= SMALL else 0.0, told, where)
+
+
+def _sent(arrays: Sequence[tuple[int, str]], batch: Any) -> Count:
+    """What a step sends to its devices over what its batch has; nothing where it is little."""
+    nbytes, fed = sum(size for size, _ in arrays), _nbytes(batch)
+    times = nbytes / max(fed, 1)
+    told = f"a step sends {nbytes / 1e6:,.1f} MB to its devices for a batch of {fed / 1e6:,.1f} MB, {times:.1f} ×"
+    return Count(times if nbytes >= SMALL else 0.0, told, arrays[0][1] if arrays else "")
+
+
+def _nbytes(tree: Any) -> int:
+    """Bytes of all arrays in a tree."""
+    return sum(getattr(leaf, "nbytes", 0) for leaf in jax.tree.leaves(tree))
 
 
 def arrivals(state: Any) -> list[Arrival]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Self
+from typing import Any, Self
 
 import jax
 
@@ -35,6 +35,7 @@ class Program:
     digest: str = ""
     arguments: str = ""  # types of its parameters
     facts: Mapping[str, int] = field(default_factory=dict)
+    call: Any = None  # what `look` gave
 
 
 _NONE = Program()
@@ -45,21 +46,24 @@ class Recorder:
 
     Args:
         shorten: Puts the text of many arguments on one line.
+        look: Called after each compile, within the call that asked for it.
 
     Attributes:
         seen: What was seen up to the last test that ended; ``end`` completes it.
+        calls: What ``look`` gave, with the facts of that program.
     """
 
-    def __init__(self, shorten: Callable[[str], str]) -> None:
+    def __init__(self, shorten: Callable[[str], str], look: Callable[[], Any] = lambda: None) -> None:
         self.seen = Seen()
-        self._shorten = shorten
+        self.calls: list[tuple[Mapping[str, int], Any]] = []
+        self._shorten, self._look = shorten, look
         self._stack = ExitStack()
         self._traced: dict[str, tuple[Miss | None, float]] = {}  # what was traced and not compiled yet
         self._known: set[tuple[str, str]] = set()
 
     def __enter__(self) -> Self:
         """Begin to listen."""
-        self._events = self._stack.enter_context(record(explain=True, at_compile=_look))
+        self._events = self._stack.enter_context(record(explain=True, at_compile=self._read))
         self._stack.enter_context(listen_to_misses(self._hear))
         own = jax.clear_caches
 
@@ -81,6 +85,9 @@ class Recorder:
         made += [
             self._made(name, function, miss, traced_s=traced_s) for function, (miss, traced_s) in self._traced.items()
         ]
+        if keep:
+            found = [event.found for event in self._events.log if event.found is not None]
+            self.calls += [(one.facts, one.call) for one in found if one.call is not None]
         self._traced.clear()
         self._events.log.clear()
         if keep:
@@ -93,6 +100,9 @@ class Recorder:
         self.seen.jax, self.seen.jit_is_off = jax.__version__, bool(jax.config.jax_disable_jit)
         self.seen.hardware = hardware_key(jax.devices()[0], jax.device_count()).slug
         return self.seen
+
+    def _read(self) -> Program:
+        return replace(_newest(), call=self._look())
 
     def _hear(self, miss: Miss) -> None:
         """Each function of the project is heard of before it is compiled, also where no event of its own follows."""
@@ -142,7 +152,7 @@ class Recorder:
         )
 
 
-def _look() -> Program:
+def _newest() -> Program:
     """The program that was just compiled, and what its compiler says of it."""
     executable = newest_executable()
     memory, cost, text = None, {}, ""

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from jaxgate.ext.watch.gates import FILE, call_here, test_file
 from jaxgate.ext.watch.judge import UPDATE, Change, changes, new_tests
 from jaxgate.ext.watch.kept import NAME, read_lock, short_arguments, write_lock
 from jaxgate.ext.watch.model import IMPORT, Lock, Seen, lock_of, merged
 from jaxgate.ext.watch.recorder import Recorder
 from jaxgate.ext.watch.text import report
+from jaxgate.keep.files import write_atomic
 from jaxgate.model.outcome import UsageError
 from jaxgate.model.words import plural
 from jaxgate.plugin.stash import SETTINGS, TESTS
@@ -31,7 +33,7 @@ class Watcher:
     """Watches a run.
 
     Raises:
-        pytest.UsageError: If the lock file cannot be read, or is to be written by several processes.
+        pytest.UsageError: If the lock file cannot be read, a file is to be written by several processes, or the gates are there.
     """
 
     def __init__(self, config: pytest.Config, mode: Watch) -> None:
@@ -43,22 +45,26 @@ class Watcher:
         self._recorder: Recorder | None = None
         self._known: Lock | None = None
         try:
-            self._known = None if mode is Watch.REPORT else read_lock(self._file)
+            self._known = read_lock(self._file) if mode in (Watch.JUDGE, Watch.UPDATE) else None
         except UsageError as error:
             if mode is Watch.JUDGE:
                 raise pytest.UsageError(str(error)) from error
-        if mode is Watch.UPDATE and config.getoption("--perf-watch") is None:
+        writes = mode in (Watch.UPDATE, Watch.GATES)
+        if writes and config.getoption("--perf-watch") is None:
             raise pytest.UsageError(
-                "perf_watch: expected judge or report, found update: a run that writes is asked for with --perf-watch=update"
+                f"perf_watch: expected judge or report, found {mode}: a run that writes is asked for with --perf-watch={mode}"
             )
+        if mode is Watch.GATES and (config.rootpath / FILE).exists():
+            raise pytest.UsageError(f"expected no {FILE}, which is to be written, found one: move it away")
         if nodes.is_controller(config):
-            if mode is Watch.UPDATE:
+            if writes:
                 raise pytest.UsageError(
-                    "expected one process with --perf-watch=update, found pytest-xdist's workers: leave out -n"
+                    f"expected one process with --perf-watch={mode}, found pytest-xdist's workers: leave out -n"
                 )
             return
         stack = ExitStack()
-        self._recorder = stack.enter_context(Recorder(short_arguments))
+        look = {"look": call_here} if mode is Watch.GATES else {}
+        self._recorder = stack.enter_context(Recorder(short_arguments, **look))
         config.add_cleanup(stack.close)
 
     @pytest.hookimpl(trylast=True)
@@ -99,6 +105,8 @@ class Watcher:
             return
         if self._mode is Watch.UPDATE:
             self._write(self._seen[0])
+        elif self._mode is Watch.GATES:
+            self._propose()
         else:
             self._judge(strict=self._config.stash[SETTINGS].strict)
         if self._changes and session.exitstatus == pytest.ExitCode.OK:
@@ -127,6 +135,15 @@ class Watcher:
         self._told.append(
             f"{NAME}: {plural(len(lock.programs), 'program')} of {plural(len(lock.tests), 'test')}; commit it"
         )
+
+    def _propose(self) -> None:
+        assert self._recorder is not None, "gates are written by one process"
+        text, told = test_file(self._recorder.calls)
+        self._told.append(told)
+        if text:
+            (self._config.rootpath / FILE).parent.mkdir(exist_ok=True)
+            write_atomic(self._config.rootpath / FILE, text.encode())
+            self._told.append(f"next: pytest {FILE} --perf-update")
 
     def _gone(self, known: Collection[str], ran: Collection[str]) -> list[str]:
         """Known tests that are no more: of a file that is gone, or was collected whole without them."""

@@ -156,12 +156,12 @@ WATCH = Option(
     "--perf-watch perf_watch",
     Values(
         Watch,
-        "judge, update or report",
-        {"nargs": "?", "const": str(Watch.JUDGE), "metavar": "judge|update|report"},
+        "judge, update, report or gates",
+        {"nargs": "?", "const": str(Watch.JUDGE), "metavar": "judge|update|report|gates"},
         Watch.NOT,
     ),
     "watch what all tests compile, gates apart: report where their time goes, and hold the run against perf-watch.lock, where there is "
-    "one; `update` writes that file, `report` does not read it. Put a path before it",
+    "one; `update` writes that file, `report` does not read it; `gates` writes gates of the largest programs. Put a path before it",
     ini_help="judge or report: watch what all tests compile",
 )
 OPTIONS = (
