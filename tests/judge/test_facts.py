@@ -413,3 +413,25 @@ def test_what_jax_does_inside_itself_is_compared_within_its_release():
         assert (found["jax_calls"].status, found["python_calls"].status) == (Status.SAME, Status.REGRESSED)
         assert found["jax_calls"].detail == f"not compared: {name} is another one than the baseline's"
     assert compared(now, {})["jax_calls"].status is Status.REGRESSED
+
+
+@pytest.mark.parametrize(
+    ("loops", "today", "status"),
+    [
+        ((1, 0), 20_000, Status.SAME),
+        ((1, 0), 5_000, Status.IMPROVED),
+        ((0, 1), 5_000, Status.SAME),
+        ((0, 1), 20_000, Status.REGRESSED),
+        ((1, 1), 20_000, Status.REGRESSED),
+    ],
+)
+def test_work_that_leaves_a_loop_is_not_more_of_it(loops, today, status):
+    """The compiler's cost model takes the body of a loop once: what it holds 32 times counts 32 times as much outside."""
+    before, after = ({"stablehlo.while": count, "stablehlo.tanh 8xf32": 1} for count in loops)
+    other = replace(FINGERPRINTS, program="1" * 32, executable="1" * 32)
+    now = measurement(facts={"xla_flops": today}, operations=after, fingerprints=other)
+    then = baseline(facts={"xla_flops": 10_000}, operations=before)
+    (found,) = (one for one in compare_facts(Difference(now, then)) if one.name == "xla_flops")
+    assert found.status is status
+    if status is Status.SAME:
+        assert found.detail.endswith(f"has 1 loop {'fewer' if loops[0] else 'more'}")

@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from jaxgate.judge.causes.growth import count_of
 from jaxgate.judge.difference import Difference
 from jaxgate.judge.launched_programs import handed_on_bytes
 from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.decision import Status
-from jaxgate.model.measurement import EACH_TURN, MeasuredProgram, Measurement
+from jaxgate.model.measurement import EACH_TURN, LOOP, MeasuredProgram, Measurement
 from jaxgate.model.numbers import ARRIVAL_FACTS, STEADY_FACTS, Facts
 from jaxgate.model.policy import FactPolicy
 from jaxgate.model.verdict import Finding
+from jaxgate.model.words import plural
 from jaxgate.model.workload import Tolerance
 
 _COUNTED_IN = {
@@ -24,6 +26,8 @@ _COUNTED_IN = {
     "widened_bytes": "widened",
 }
 """Facts that count loops by their length, and the histograms that count loops of unknown length."""
+_LOOP_ONCE = frozenset({"xla_flops", "xla_bytes", "transcendentals"})
+"""Facts that take the body of a loop once: work that leaves a loop is more of them, work that goes into one less."""
 _OTHER_VALUES = 1.0
 """Share by which turns may move where arguments have other values: of two draws of random numbers one may need twice as many."""
 _UNEQUAL = (
@@ -105,6 +109,11 @@ def _not_compared(policy: FactPolicy, now: Measurement, baseline: Baseline) -> F
         detail = "each call traces, by design: how many calls were timed decides how often"
     elif other:
         detail = f"not compared: {other} is another one than the baseline's"
+    elif (
+        policy.name in _LOOP_ONCE
+        and (today - before) * (loops := count_of(now.operations, LOOP) - count_of(baseline.operations, LOOP)) < 0
+    ):
+        detail = f"not compared: the body of a loop counts once, and the program has {plural(abs(loops), 'loop')} {'fewer' if loops < 0 else 'more'}"
     elif policy.name in _COUNTED_IN and _changed_loops(now, baseline, _COUNTED_IN[policy.name]):
         status, detail = Status.INVALID, _UNEQUAL
     else:

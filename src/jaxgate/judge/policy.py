@@ -167,7 +167,7 @@ POLICIES: tuple[FactPolicy, ...] = (
         name="host_waits",
         where="plain Python around programs",
         unsteady=True,
-        why="`block_until_ready` leaves the device without work until the next launch",
+        why="`block_until_ready` leaves the device without work until the next launch, as do `time.sleep` and a thread that is started or joined",
     ),
     _rule(
         name="python_calls",

@@ -165,10 +165,17 @@ ELSEWHERE = " on other devices"
 """Ends the arrival of a device array that is not where its program takes it: it is moved at every call."""
 WAITS = frozenset({"block_until_ready", "effects_barrier"})
 """Functions that wait for arrays, by the last part of their names."""
+_STOPS = frozenset({"time.sleep", "threading.Thread.start", "threading.Thread.join"})
+"""Functions in which Python stands still until time has gone by or the system has done something, by their names."""
 MAX_FUNCTIONS = 20
 """Functions of Python that a histogram keeps: those that are called most."""
 MAX_NAMED = 3
 """Arguments, functions, operations that a message names; the rest is counted."""
+
+
+def is_wait(function: str) -> bool:
+    """Whether a function that is called in a step waits, for arrays or for something else."""
+    return function in _STOPS or function.rpartition(".")[2] in WAITS
 
 
 class InvalidCaseError(Exception):

@@ -6,7 +6,9 @@ import cProfile
 import functools
 import gc
 import sys
+import threading
 import types
+from time import sleep as nap
 
 import jax
 import jax.numpy as jnp
@@ -130,6 +132,24 @@ def test_waits_for_arrays_are_counted():
 
     assert seen(body, X, eager=True).facts.host_waits == 2
     assert seen(lambda x: double(x), X, eager=True).facts.host_waits == 0
+
+
+def test_sleeps_and_threads_are_waits():
+    """Each stops Python, whatever their names in the project."""
+
+    def body(x):
+        nap(0)
+        thread = threading.Thread(target=str)
+        thread.start()
+        thread.join()
+        return double(x)
+
+    found = seen(body, X, eager=True)
+    assert found.facts.host_waits == 3
+    assert {name: found.called[name] for name in ("time.sleep", "threading.Thread.start")} == {
+        "time.sleep": 1,
+        "threading.Thread.start": 1,
+    }
 
 
 def test_calls_that_differ_are_unknown():

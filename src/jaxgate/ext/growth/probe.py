@@ -70,7 +70,7 @@ def observe_growth(
     waiting: dict[str, tuple[Lowered, Callable[[Lowered], Any]]] = {}
     refused: dict[str, str] = {}
     keys: dict[str, list[str]] = {}
-    with ThreadPoolExecutor(max_workers=1) as compiler:  # it works without Python, while the next size is traced
+    with ThreadPoolExecutor(max_workers=2) as compiler:  # it works without Python, while the next size is traced
         for name, sizes in growth.sizes.items():
             accepted = None if baseline is None else baseline.growth.get(name)
             keys[name], traced[name] = [], []

@@ -26,6 +26,8 @@ _BROADCAST, _RESHAPE, _GATHER = "stablehlo.broadcast_in_dim", "stablehlo.reshape
 _PRODUCTS = ("stablehlo.convolution", "stablehlo.dot_general")
 _TURNS = 8
 """Copies from which on they are those of a loop."""
+_FEWER = 10
+"""An array of a tenth of the largest one, or less, is none of those that matter."""
 _FILLING = ("stablehlo.pad", "stablehlo.concatenate")
 _OF_LARGER = RUN | {"matmul_flops"}
 _OF_PROGRAMS = _OF_LARGER | {
@@ -62,9 +64,10 @@ def takes_larger_arrays(now: Measurement, baseline: Baseline | None) -> Iterator
 def repeats_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """An array that is written out several times, as ``tile`` and ``repeat`` do: broadcast, then given its new shape.
 
-    Rows that are picked into an array larger than every argument are such copies, too. Only where nothing else that is new is larger.
+    Rows that are picked into an array larger than every argument are such copies, too. Only where nothing else that is new is larger,
+    the program has arrays of about that size, and no loop is gone: all its steps at once are larger, too.
     """
-    if baseline is None:
+    if baseline is None or count_of(now.operations, LOOP) < count_of(baseline.operations, LOOP):
         return
     new = more_of(now.operations, baseline.operations)
     sizes = {(elements(label), _type(label)) for label in new if label.startswith(f"{_RESHAPE} ")}
@@ -73,7 +76,8 @@ def repeats_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Caus
     picked = [label for label in new if label.startswith(f"{_GATHER} ") and elements(label) > given]
     for labels, what in ((copies, "an array is repeated"), (picked, "rows are copied")):
         label = max(labels, key=lambda label: (elements(label), label), default="")
-        if label and all(elements(label) >= elements(other) for other in new):
+        larger = max((elements(other) for other in baseline.operations), default=0)
+        if label and elements(label) * _FEWER > larger and all(elements(label) >= elements(other) for other in new):
             text = f"{what}: {counted(label, now.operations, baseline.operations, now.culprits.lines)}"
             yield Cause(text=text, explains=BUFFERS | {"run_ns", "kernels"}, root=True)
             return

@@ -22,6 +22,7 @@ from jaxgate.model.measurement import (
     MeasuredProgram,
     Measurement,
     changed_programs,
+    is_wait,
 )
 from jaxgate.model.numbers import ARRIVAL_FACTS, FIRST_PROGRAMS, LATER_PROGRAMS, MORE_VARIANTS
 from jaxgate.model.verdict import Cause, Finding
@@ -139,13 +140,14 @@ def calls_more_python(now: Measurement, baseline: Baseline | None) -> Iterator[C
         yield Cause(text=text, explains=frozenset({"host_reads", "host_ns"}))
 
 
-def waits_for_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Calls of ``block_until_ready`` between launches."""
+def waits(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Calls of ``block_until_ready`` between launches, and of what lets Python stand still."""
     if baseline is not None and (now.facts.host_waits or 0) > (baseline.facts.host_waits or 0):
-        ours = {name: count for name, count in now.called.items() if name.rpartition(".")[2] in WAITS}
+        ours = {name: count for name, count in now.called.items() if is_wait(name)}
         text = grown(ours, {name: baseline.called.get(name, 0) for name in ours}, now.culprits.lines)
-        explains = frozenset({"host_waits", "host_ns", "python_calls"})
-        yield Cause(text=f"waits for the device in each call: {text}", explains=explains)
+        explains = frozenset({"host_waits", "host_ns", "python_calls", "run_ns"})
+        device = all(name.rpartition(".")[2] in WAITS for name in ours)
+        yield Cause(text=f"waits{' for the device' if device else ''} in each call: {text}", explains=explains)
 
 
 def compare_compiles(now: Measurement, baseline: Baseline) -> Iterator[Finding]:

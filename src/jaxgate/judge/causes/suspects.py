@@ -18,8 +18,8 @@ from jaxgate.judge.causes.call_causes import (
     makes_cycles,
     needs_variants,
     starts_later,
+    waits,
     waits_between,
-    waits_for_arrays,
 )
 from jaxgate.judge.causes.control_flow import (
     done_at_once,
@@ -310,7 +310,7 @@ _FINDERS: tuple[Finder, ...] = (
     _placed,
     needs_variants,
     launches,
-    waits_for_arrays,
+    waits,
     donates_less,
     arrives,
     _sends,

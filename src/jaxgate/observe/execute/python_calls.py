@@ -23,7 +23,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxgate.model.measurement import MAX_FUNCTIONS, WAITS
+from jaxgate.model.measurement import MAX_FUNCTIONS, is_wait
 from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.subjects import Subject
@@ -249,7 +249,7 @@ class Called:
     jax_calls: int | None = None  # the same inside of JAX
     # device arrays whose memory is read; on CPU no event shows it. `None` if they are seen otherwise.
     reads: int | None = None
-    waits: int | None = None  # for arrays to be done
+    waits: int | None = None  # for arrays to be done, or for something else
     functions: Mapping[str, int] = field(default_factory=dict)  # what is called most, with its turns of loops, by name
     # where that is: the definition of a function of the project, the calling lines of another one
     lines: Mapping[str, str] = field(default_factory=dict)
@@ -296,7 +296,7 @@ def _count(subject: Subject) -> PythonEvents:
 
 
 def _called(events: PythonEvents, *, reads: bool) -> Called:
-    waits = {name: count for name, count in events.functions.items() if name.rpartition(".")[2] in WAITS}
+    waits = {name: count for name, count in events.functions.items() if is_wait(name)}
     functions = dict(events.functions.most_common(MAX_FUNCTIONS)) | waits
     found = events.reads.most_common()
     return Called(
