@@ -12,8 +12,7 @@ import numpy as np
 import optax
 import pytest
 
-from jaxgate.ext.watch.gates import MOST, Call, _call, call_here
-from jaxgate.ext.watch.gates import test_file as written_file
+from jaxgate.ext.watch.gates import MOST, Call, _call, call_here, gates_of
 from jaxgate.ext.watch.recorder import Recorder
 
 X = np.ones((3, 4), np.float32)
@@ -96,7 +95,7 @@ def test_the_largest_call_of_each_function_is_gated():
     calls = [({"xla_flops": size}, Call(f"m.f{size}", f"m.f{size}", (str(size),))) for size in range(MOST + 1)]
     calls += [({"xla_flops": 99}, Call("m.f3", "m.f3", ("99",))), ({"xla_flops": 98}, Call("n.f3", "n.f3"))]
     calls += [({}, Call("m.<lambda>", why_not="stands within a function"))]
-    text, told = written_file(calls)
+    text, told = gates_of(calls)
     gates = [line.strip() for line in text.splitlines() if line.startswith("    gate(")]
     assert gates == [
         "gate(m.f3, 99)",
@@ -109,7 +108,7 @@ def test_the_largest_call_of_each_function_is_gated():
         "def test_f3_1(gate):",
     ]
     assert told.endswith("10 gates of the largest programs; not gated: <lambda> stands within a function")
-    assert written_file(calls[-1:]) == (
+    assert gates_of(calls[-1:]) == (
         "",
         "perf/test_watched.py is not written: no function of 1 can be called from there; not gated: <lambda> stands within a function",
     )

@@ -252,6 +252,27 @@ HOST = (
         at=("jax.effects_barrier()",),
     ),
     host(
+        "each step gives another process time",
+        "host_loop",
+        ("losses.append(loss)", "losses.append(loss)\n        time.sleep(0)"),
+        ("import jax\n", "import time\n\nimport jax\n"),
+        moves={"host_waits"},
+        culprit=r"^waits in each call: time\.sleep 0 → 4 at",
+        at=("time.sleep(0)",),
+    ),
+    host(
+        "each step is logged by a thread of its own",
+        "host_loop",
+        (
+            "losses.append(loss)",
+            "losses.append(loss)\n        threading.Thread(target=str, args=(loss.shape,)).start()",
+        ),
+        ("import jax\n", "import threading\n\nimport jax\n"),
+        moves={"host_waits"},
+        culprit=r"^waits in each call: threading\.Thread\.start 0 → 4 at",
+        at=("threading.Thread(",),
+    ),
+    host(
         "the number of a step is a static argument",
         "host_loop",
         (

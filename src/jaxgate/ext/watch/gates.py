@@ -56,7 +56,7 @@ def call_here() -> Call | None:
     return None if call is None or call.function.startswith("jax.") else call
 
 
-def test_file(calls: Iterable[tuple[Mapping[str, int], Call]]) -> tuple[str, str]:
+def gates_of(calls: Iterable[tuple[Mapping[str, int], Call]]) -> tuple[str, str]:
     """Gates for the calls of a run.
 
     Args:

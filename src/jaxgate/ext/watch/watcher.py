@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from jaxgate.ext.watch.gates import FILE, call_here, test_file
+from jaxgate.ext.watch.gates import FILE, call_here, gates_of
 from jaxgate.ext.watch.judge import UPDATE, Change, changes, new_tests
 from jaxgate.ext.watch.kept import NAME, read_lock, short_arguments, write_lock
 from jaxgate.ext.watch.model import IMPORT, Lock, Seen, lock_of, merged
@@ -138,7 +138,7 @@ class Watcher:
 
     def _propose(self) -> None:
         assert self._recorder is not None, "gates are written by one process"
-        text, told = test_file(self._recorder.calls)
+        text, told = gates_of(self._recorder.calls)
         self._told.append(told)
         if text:
             (self._config.rootpath / FILE).parent.mkdir(exist_ok=True)
