@@ -83,6 +83,29 @@ def test_what_cannot_be_written_is_told(library, args, text):
     assert _call(library[1].step, args, {}).why_not == text
 
 
+def test_a_call_within_a_transformation_is_left_alone(library):
+    """It is given tracers; nor does anything that a look raises reach the test."""
+
+    class Odd(np.ndarray):
+        @property
+        def shape(self):
+            raise RuntimeError("ask me nothing")
+
+    step = library[1].step
+    with Recorder(str, look=call_here) as recorder:
+        jax.vmap(step, (0, None))(X, 1)
+        jax.jit(lambda x: x + 1)(np.ones(3))
+        recorder.test("test", 1.0)
+        assert {call.why_not for _, call in recorder.calls} == {
+            "is called within a transformation",
+            "stands within a function",
+        }
+    with Recorder(str, look=lambda: X.view(Odd).shape) as recorder:
+        jax.jit(lambda x: x + 2)(np.ones(3))
+        recorder.test("test", 1.0)
+    assert (recorder.calls, len(recorder.seen.made)) == ([], 1)
+
+
 def test_another_function_of_its_name_is_not_it(library):
     """A test may have replaced it."""
     step = library[1].step

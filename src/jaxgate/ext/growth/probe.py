@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -36,6 +37,9 @@ _SIZE = re.compile(r"\d+")
 _NEVER_CALLED = {"xla_backend_optimization_level": 0}
 """LLVM spends half of a CPU's compile time on machine code, on which no fact of ``COMPILED`` depends."""
 
+_PLAIN = (jax.ShapeDtypeStruct, bool, int, float, str)
+_Call = tuple[Any, tuple[Any, ...], Mapping[str, Any]]
+"""A function and what it is called with."""
 Known = Mapping[str, int | None]
 Compiled = tuple[Known, Mapping[str, int]]
 """Facts, and bytes of collectives by kind."""
@@ -70,6 +74,7 @@ def observe_growth(
     waiting: dict[str, tuple[Lowered, Callable[[Lowered], Any]]] = {}
     refused: dict[str, str] = {}
     keys: dict[str, list[str]] = {}
+    seen: list[tuple[_Call, str, tuple[Known, Parts]]] = []
     with ThreadPoolExecutor(max_workers=2) as compiler:  # it works without Python, while the next size is traced
         for name, sizes in growth.sizes.items():
             accepted = None if baseline is None else baseline.growth.get(name)
@@ -77,7 +82,8 @@ def observe_growth(
             for size in sizes:
                 stage = f"{name} = {size:,}"
                 tools.progress(f"looking at {stage}")
-                lowered = _lower(computation, partial(growth.at, **{name: size}), stage, tools)
+                call = _made(computation, partial(growth.at, **{name: size}), stage)
+                lowered = _lower(call, stage, tools)
                 unreadable = lowered.options is None
                 key = stage if unreadable else fingerprint("growth", lowered.fingerprint, lowered.options, surroundings)
                 keys[name].append(key)
@@ -89,7 +95,10 @@ def observe_growth(
                         waiting[key] = lowered, compile_one if begun is None else partial(_end, begun)
                     else:
                         compiled[key] = known
-                traced[name].append(_read(lowered, lines))  # of each: other Python may write the same program
+                # Other Python may write the same program; where two sizes cross it is the same Python.
+                again = (read for other, known_key, read in seen if known_key == key and _alike(call, other))
+                traced[name].append(next(again, None) or _read(lowered, lines))
+                seen.append((call, key, traced[name][-1]))
     nameless = {key for key, (lowered, _) in waiting.items() if lowered.options is None}
     for key, (lowered, made) in waiting.items():
         tools.progress(f"compiling the {lowered.role}")
@@ -119,13 +128,27 @@ def observe_growth(
     return found, lines, unknown
 
 
-def _lower(computation: Computation, make: Callable[[], Any], stage: str, tools: Tools) -> Lowered:
-    """The case at a size, for shapes in the place of arrays."""
+def _made(computation: Computation, make: Callable[[], Any], stage: str) -> _Call:
+    """What is called at a size, with shapes in the place of arrays."""
     with guarded(f"making the arguments at {stage}"):
         subject, *call = _call(make(), computation)
         args, kwargs = jax.tree.map(_shape, tuple(call))
+    return subject, args, kwargs
+
+
+def _alike(one: _Call, other: _Call) -> bool:
+    """Whether two calls are the same as far as can be seen: what is neither a shape nor a plain value is another one."""
+    leaves, others = (jax.tree.leaves(call[1:]) for call in (one, other))
+    return (
+        inspect.unwrap(one[0]) is inspect.unwrap(other[0])
+        and jax.tree.structure(one[1:]) == jax.tree.structure(other[1:])
+        and all(type(a) is type(b) and isinstance(a, _PLAIN) and a == b for a, b in zip(leaves, others, strict=True))
+    )
+
+
+def _lower(call: _Call, stage: str, tools: Tools) -> Lowered:
     clock, platform = tools.clocks.thread, tools.platform
-    return lower(subject, args, kwargs, role=f"subject at {stage}", clock=clock, cold=False, platform=platform)
+    return lower(*call, role=f"subject at {stage}", clock=clock, cold=False, platform=platform)
 
 
 def _read(lowered: Lowered, lines: dict[str, str]) -> tuple[Known, Parts]:

@@ -72,7 +72,12 @@ def gates_of(calls: Iterable[tuple[Mapping[str, int], Call]]) -> tuple[str, str]
             largest[key] = size, call
     ranked = [call for _, call in sorted(largest.values(), key=lambda one: one[0], reverse=True)]
     gated = [call for call in ranked if call.written][:MOST]
-    left = [f"{call.function.rpartition('.')[2]} {call.why_not}" for call in ranked if call.why_not]
+    known = {call.function for call in gated}
+    left = [
+        f"{call.function.rpartition('.')[2]} {call.why_not}"
+        for call in ranked
+        if call.why_not and call.function not in known
+    ]
     others = f"; not gated: {shortlist(left, 3, phrases=True)}" if left else ""
     if not gated:
         return "", f"{FILE} is not written: no function of {len(ranked)} can be called from there{others}"
@@ -120,6 +125,8 @@ def _source(value: Any, modules: set[str]) -> str:
     Raises:
         _CannotBeWrittenError: If no line of Python makes it.
     """
+    if isinstance(value, jax.core.Tracer):
+        raise _CannotBeWrittenError("is called within a transformation")
     if isinstance(value, (jax.Array, np.ndarray, np.generic)):
         return _shape(value)
     if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value)):
