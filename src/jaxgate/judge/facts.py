@@ -27,7 +27,8 @@ _COUNTED_IN = {
 }
 """Facts that count loops by their length, and the histograms that count loops of unknown length."""
 _LOOP_ONCE = frozenset({"xla_flops", "xla_bytes", "transcendentals"})
-"""Facts that take the body of a loop once: work that leaves a loop is more of them, work that goes into one less."""
+"""Facts that take the body of a loop once: work that leaves a loop is more of them, work that goes into one less. Where no clock
+decides, they are compared all the same: then too much memory may show nowhere else, as on a target."""
 _OTHER_VALUES = 1.0
 """Share by which turns may move where arguments have other values: of two draws of random numbers one may need twice as many."""
 _UNEQUAL = (
@@ -111,9 +112,12 @@ def _not_compared(policy: FactPolicy, now: Measurement, baseline: Baseline) -> F
         detail = f"not compared: {other} is another one than the baseline's"
     elif (
         policy.name in _LOOP_ONCE
-        and (today - before) * (loops := count_of(now.operations, LOOP) - count_of(baseline.operations, LOOP)) < 0
+        and now.samples is not None
+        and (today - before) * (loops := _more_loops(now, baseline)) < 0
     ):
-        detail = f"not compared: the body of a loop counts once, and the program has {plural(abs(loops), 'loop')} {'fewer' if loops < 0 else 'more'}"
+        fewer = "fewer" if loops < 0 else "more"
+        counted = f"the body of a loop counts once, and the program has {plural(abs(loops), 'loop')} {fewer}"
+        detail = f"not compared: {counted}; its time decides"
     elif policy.name in _COUNTED_IN and _changed_loops(now, baseline, _COUNTED_IN[policy.name]):
         status, detail = Status.INVALID, _UNEQUAL
     else:
@@ -144,6 +148,10 @@ def _same_compilation(difference: Difference) -> frozenset[str]:
 def _value(side: MeasuredProgram, name: str) -> int | None:
     found: int | None = getattr(side if name in ARRIVAL_FACTS else side.facts, name)
     return found
+
+
+def _more_loops(now: Measurement, baseline: Baseline) -> int:
+    return count_of(now.operations, LOOP) - count_of(baseline.operations, LOOP)
 
 
 def _changed_loops(now: Measurement, baseline: Baseline, histogram: str) -> bool:
