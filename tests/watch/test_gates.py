@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from enum import IntEnum
 from types import ModuleType
 
 import jax
@@ -64,6 +65,12 @@ def test_a_function_is_named_as_its_package_shows_it(library):
     assert _call(module.step, (), {}).written == "lib.step"
 
 
+class Mode(IntEnum):
+    """A number whose text is no Python."""
+
+    TRAIN = 1
+
+
 class Model:
     """What no line of Python makes."""
 
@@ -72,6 +79,7 @@ class Model:
     ("args", "text"),
     [
         ((Model(),), "takes a Model"),
+        ((Mode.TRAIN,), "takes a Mode"),
         ((jax.random.key(0, impl="rbg"),), "takes a key<rbg>"),
         ((float("nan"),), "takes a float"),
         ((lambda x: x,), "stands within a function"),

@@ -31,6 +31,7 @@ They are compiled for shapes and never called. Give real arrays where time is to
 _WIDE = 120
 _TEST_MODULE = re.compile(r"(^|\.)(test_\w*|\w*_test|conftest)$")
 _KEY = "key<fry>"
+_PLAIN = (type(None), bool, int, float, str)
 
 
 class _CannotBeWrittenError(Exception):
@@ -129,7 +130,7 @@ def _source(value: Any, modules: set[str]) -> str:
         raise _CannotBeWrittenError("is called within a transformation")
     if isinstance(value, (jax.Array, np.ndarray, np.generic)):
         return _shape(value)
-    if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value)):
+    if type(value) in _PLAIN and not (isinstance(value, float) and not math.isfinite(value)):
         return repr(value)
     if type(value) is dict and all(isinstance(key, (str, int)) for key in value):
         return f"{{{', '.join(f'{key!r}: {_source(item, modules)}' for key, item in value.items())}}}"
