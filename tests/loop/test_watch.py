@@ -307,6 +307,19 @@ def test_what_is_allowed_is_green(tmp_path):
     assert verdict_of(tmp_path, log=reading, allow={"log_reads": 1}).status is Status.SAME
 
 
+def test_a_batch_may_be_made_wider_before_it_is_sent(tmp_path):
+    """Four bytes for one are not beyond what is allowed: many loaders give bytes."""
+
+    def bytes_of_pixels():
+        while True:
+            yield np.ones((4096, WIDTH), np.uint8)
+
+    def step(state, batch):
+        return jitted(state, jnp.asarray(batch.astype(np.float32)))
+
+    assert verdict_of(tmp_path, batches=bytes_of_pixels, step=step).status is Status.SAME
+
+
 def test_a_log_may_read_what_the_step_before_gave(tmp_path):
     """The device has it already."""
     last = []

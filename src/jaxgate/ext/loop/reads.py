@@ -28,7 +28,7 @@ class Reads:
     """Reads of arrays in a call, by Python, and NumPy arrays that it sends.
 
     Args:
-        spared: Arrays that may be read: the device is done with them.
+        spared: Arrays that may be read, as the device is done with them, and sent.
     """
 
     def __init__(self, spared: Iterable[Any]) -> None:
@@ -85,7 +85,7 @@ class Reads:
 
     def _note_sent(self, tree: Any) -> None:
         for array in jax.tree.leaves(tree):
-            if isinstance(array, np.ndarray) and id(array) not in self._sent:
+            if isinstance(array, np.ndarray) and id(array) not in self._spared and id(array) not in self._sent:
                 self._sent[id(array)] = array, f"{short(array)}{at(calling_line())}"
 
 

@@ -288,10 +288,10 @@ def ratio(who: str, needed: int, tree: Any, where: str, of: str = "a state") -> 
 
 
 def _sent(arrays: Sequence[tuple[int, str]], batch: Any) -> Count:
-    """What a step sends to its devices over what its batch has; nothing where it is little."""
+    """What a step sends to its devices beside its batch, over what that has; nothing where it is little."""
     nbytes, fed = sum(size for size, _ in arrays), _nbytes(batch)
     times = nbytes / max(fed, 1)
-    told = f"a step sends {nbytes / 1e6:,.1f} MB to its devices for a batch of {fed / 1e6:,.1f} MB, {times:.1f} ×"
+    told = f"a step sends {nbytes / 1e6:,.1f} MB to its devices beside its batch of {fed / 1e6:,.1f} MB, {times:.1f} ×"
     return Count(times if nbytes >= SMALL else 0.0, told, arrays[0][1] if arrays else "")
 
 
