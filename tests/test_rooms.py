@@ -31,7 +31,7 @@ ROOMS = {
 
 ROLES = {
     "model": "energy/protocol history/drift",
-    "observe": "growth/probe loop/held loop/reads loop/resume loop/watch energy/counters energy/nvml_counter energy/rapl_counter energy/run opinion/agreement opinion/ask opinion/interpreter watch/gates watch/recorder "
+    "observe": "growth/probe loop/held loop/moves loop/resume loop/watch energy/counters energy/nvml_counter energy/rapl_counter energy/run opinion/agreement opinion/ask opinion/interpreter watch/gates watch/recorder "
     "opinion/traits profile/capture profile/op_names profile/programs profile/xplane ranks/job "
     "repro/anonymous repro/contents repro/edit repro/inputs repro/jax_code repro/modules repro/server "
     "repro/standalone targets/compiled targets/compilers targets/interface targets/topology",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import wraps
 from types import SimpleNamespace
 
 import jax
@@ -144,6 +145,35 @@ def test_what_a_target_cannot_compile_at_a_size_is_not_known_there(monkeypatch):
     assert now.growth["n"].facts["matmul_flops"] == (256, 1024, 4096)
     assert now.unknown["temp_bytes over n"] == "at 8 the compiler finds no tiles"
     assert seen(accepted=now.growth).unknown == now.unknown
+
+
+def test_where_two_sizes_cross_the_same_is_read_once(monkeypatch):
+    """The same function of the same arguments; one that a decorator makes of it is another one."""
+    reads = []
+    monkeypatch.setattr(
+        probe, "_read", lambda lowered, lines, own=probe._read: reads.append(lowered) or own(lowered, lines)
+    )
+
+    def crossing(at):
+        case = Computation(subject=square, args=(jnp.ones((2, 8)),), grow=Growth(at, n=(4, 8, 16), m=(2, 4, 8)))
+        reads.clear()
+        return observe(lambda: case, store=Memory(), sampling=False).measurement.growth
+
+    assert [*crossing(lambda n=8, m=4: rows(n * m // 4))] == ["n", "m"]
+    assert len(reads) == 3
+
+    def slower(n=8, m=4):
+        @wraps(square)
+        def checked(x):
+            for number in range(m):
+                abs(number)
+            return square(x)
+
+        return Alternative(function=checked, args=rows(n))
+
+    grown = crossing(slower)["m"]
+    assert len(reads) == 6
+    assert [calls - grown.facts["trace_calls"][0] for calls in grown.facts["trace_calls"]] == [0, 2, 6]
 
 
 def test_one_program_that_ever_more_python_writes():

@@ -126,6 +126,14 @@ def source_of_jitted(equation: Any) -> tuple[str, str, int] | None:
     return found[1], found[2], int(found[3])
 
 
+def _values_in(function: str) -> dict[str, Any]:
+    """The variables of the innermost call of a function of this name; none if it is not running."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name != function:
+        frame = frame.f_back
+    return {} if frame is None else frame.f_locals
+
+
 def traced_call(function: str) -> tuple[ArgumentKey, ...]:
     """Read the arguments of the jitted function that is about to be traced, from JAX's own frame.
 
@@ -138,10 +146,7 @@ def traced_call(function: str) -> tuple[ArgumentKey, ...]:
     Returns:
         Its leaves and its static values; empty if this release keeps them elsewhere.
     """
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_name != "_trace_for_jit":
-        frame = frame.f_back
-    values = frame.f_locals if frame is not None else {}
+    values = _values_in("_trace_for_jit")
     try:
         if values["dbg"].func_name != function:
             return ()
@@ -297,10 +302,7 @@ def compiled_call() -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]
     Returns:
         ``None`` if nothing is, it is compiled without a call, or this release keeps them elsewhere.
     """
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_name != "cache_miss":
-        frame = frame.f_back
-    values = frame.f_locals if frame is not None else {}
+    values = _values_in("cache_miss")
     try:
         return values["fun"], values["args"], values["kwargs"]
     except KeyError:

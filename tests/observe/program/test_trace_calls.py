@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from jaxgate.observe.program import trace_calls
 from jaxgate.observe.program.trace_calls import count_trace_calls
 from jaxgate.observe.trace.compile_events import record
 from jaxgate.observe.trace.lowering import lower
@@ -119,3 +120,11 @@ def test_where_another_profiler_is_at_work_it_is_unknown_or_counted():
         assert counted(jax.jit(step), X).why_not == "another profiler is at work"
     finally:
         sys.setprofile(None)
+
+
+def test_many_events_are_counted_in_parts(monkeypatch):
+    """None is lost between them: functions of Python and of C."""
+    monkeypatch.setattr(trace_calls, "_AT_ONCE", 7)
+    called, in_c = trace_calls._listened(lambda: [abs(helper(number)) for number in range(100)], ())
+    assert called[helper.__code__] == 100
+    assert in_c == 101  # and `sys.setprofile`

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +20,7 @@ from jaxgate.observe.arguments.lockstep import ALONE
 from jaxgate.observe.errors import NotOnTargetError, guarded
 from jaxgate.observe.machine.environment import fingerprint
 from jaxgate.observe.program.communication import read_communication
-from jaxgate.observe.program.trace_calls import count_trace_calls
+from jaxgate.observe.program.trace_calls import count_trace_calls, traced_function
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.jaxpr_cost import count_work
 from jaxgate.observe.trace.lowering import Lowered, lower
@@ -38,8 +37,8 @@ _NEVER_CALLED = {"xla_backend_optimization_level": 0}
 """LLVM spends half of a CPU's compile time on machine code, on which no fact of ``COMPILED`` depends."""
 
 _PLAIN = (jax.ShapeDtypeStruct, bool, int, float, str)
-_Call = tuple[Any, tuple[Any, ...], Mapping[str, Any]]
-"""A function and what it is called with."""
+_Python = tuple[str, Any, list[Any]]
+"""What is traced at a size: its program's key, the function, and what it is called with."""
 Known = Mapping[str, int | None]
 Compiled = tuple[Known, Mapping[str, int]]
 """Facts, and bytes of collectives by kind."""
@@ -74,7 +73,7 @@ def observe_growth(
     waiting: dict[str, tuple[Lowered, Callable[[Lowered], Any]]] = {}
     refused: dict[str, str] = {}
     keys: dict[str, list[str]] = {}
-    seen: list[tuple[_Call, str, tuple[Known, Parts]]] = []
+    seen: list[tuple[_Python, tuple[Known, Parts]]] = []
     with ThreadPoolExecutor(max_workers=2) as compiler:  # it works without Python, while the next size is traced
         for name, sizes in growth.sizes.items():
             accepted = None if baseline is None else baseline.growth.get(name)
@@ -82,8 +81,16 @@ def observe_growth(
             for size in sizes:
                 stage = f"{name} = {size:,}"
                 tools.progress(f"looking at {stage}")
-                call = _made(computation, partial(growth.at, **{name: size}), stage)
-                lowered = _lower(call, stage, tools)
+                subject, args, kwargs = _made(computation, partial(growth.at, **{name: size}), stage)
+                lowered = lower(
+                    subject,
+                    args,
+                    kwargs,
+                    role=f"subject at {stage}",
+                    clock=tools.clocks.thread,
+                    cold=False,
+                    platform=tools.platform,
+                )
                 unreadable = lowered.options is None
                 key = stage if unreadable else fingerprint("growth", lowered.fingerprint, lowered.options, surroundings)
                 keys[name].append(key)
@@ -96,9 +103,10 @@ def observe_growth(
                     else:
                         compiled[key] = known
                 # Other Python may write the same program; where two sizes cross it is the same Python.
-                again = (read for other, known_key, read in seen if known_key == key and _alike(call, other))
+                python = (key, traced_function(lowered), [args, kwargs])
+                again = (read for other, read in seen if _alike(python, other))
                 traced[name].append(next(again, None) or _read(lowered, lines))
-                seen.append((call, key, traced[name][-1]))
+                seen.append((python, traced[name][-1]))
     nameless = {key for key, (lowered, _) in waiting.items() if lowered.options is None}
     for key, (lowered, made) in waiting.items():
         tools.progress(f"compiling the {lowered.role}")
@@ -128,27 +136,22 @@ def observe_growth(
     return found, lines, unknown
 
 
-def _made(computation: Computation, make: Callable[[], Any], stage: str) -> _Call:
-    """What is called at a size, with shapes in the place of arrays."""
+def _made(computation: Computation, make: Callable[[], Any], stage: str) -> tuple[Any, Any, Any]:
+    """What is called at a size with which arguments, shapes in the place of arrays."""
     with guarded(f"making the arguments at {stage}"):
         subject, *call = _call(make(), computation)
         args, kwargs = jax.tree.map(_shape, tuple(call))
     return subject, args, kwargs
 
 
-def _alike(one: _Call, other: _Call) -> bool:
-    """Whether two calls are the same as far as can be seen: what is neither a shape nor a plain value is another one."""
-    leaves, others = (jax.tree.leaves(call[1:]) for call in (one, other))
+def _alike(one: _Python, other: _Python) -> bool:
+    """Whether tracing does the same: what is neither a shape nor a plain value is another one each time."""
+    leaves, others = (jax.tree.leaves(python[2]) for python in (one, other))
     return (
-        inspect.unwrap(one[0]) is inspect.unwrap(other[0])
-        and jax.tree.structure(one[1:]) == jax.tree.structure(other[1:])
+        (one[0], jax.tree.structure(one[2])) == (other[0], jax.tree.structure(other[2]))
+        and one[1] is other[1]
         and all(type(a) is type(b) and isinstance(a, _PLAIN) and a == b for a, b in zip(leaves, others, strict=True))
     )
-
-
-def _lower(call: _Call, stage: str, tools: Tools) -> Lowered:
-    clock, platform = tools.clocks.thread, tools.platform
-    return lower(*call, role=f"subject at {stage}", clock=clock, cold=False, platform=platform)
 
 
 def _read(lowered: Lowered, lines: dict[str, str]) -> tuple[Known, Parts]:

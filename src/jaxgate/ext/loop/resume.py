@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxgate.ext.loop.held import listening, memory
 from jaxgate.ext.loop.model import Arrival, Count, Loop
-from jaxgate.ext.loop.watch import Notes, Steps, arrivals, compiled_later, made, place_of, ratio, taken
+from jaxgate.ext.loop.watch import HOST, Notes, Steps, arrivals, compiled_later, made, place_of, ratio, taken
 from jaxgate.model.measurement import MAX_NAMED, InvalidCaseError
 from jaxgate.model.words import plural, shortlist
 from jaxgate.observe.arguments.signature import leaves_with_paths, to_host
@@ -51,7 +51,7 @@ def resume(
     steps = Steps(loop, state, after=loop.half, progress=progress, clock=clock)
     found = arrivals(state)
     restored = leaves_with_paths((state,), {}, ("state",))
-    held = ratio("restore=", needed.most, state, place_of(loop.restore))
+    held = ratio(f"restore= {HOST} a state of {{}}", needed.most, state, place_of(loop.restore))
     del state
     steps.take()
     gone = taken(restored)

@@ -20,7 +20,7 @@ import numpy as np
 
 from jaxgate.ext.loop.held import FRAMES, Collector, Held, Memory, Resident, listening, memory, open_files
 from jaxgate.ext.loop.model import WARM, Arrival, Count, Loop, Seen, StepTime
-from jaxgate.ext.loop.reads import Reads
+from jaxgate.ext.loop.moves import Moves
 from jaxgate.model.machine import HardwareKey
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.model.words import plural
@@ -40,6 +40,7 @@ SMALL = 1_000_000
 SHORT_NS = 5_000_000
 """Waiting of a step below which no share of it is judged."""
 _NAMES = ("state", "batch")
+HOST = "needs {} of the host's memory for"
 
 
 class Steps:
@@ -109,15 +110,17 @@ class Steps:
         return moves
 
     def _step(self, *, look: bool) -> dict[str, Count]:
-        reads = Reads(jax.tree.leaves(self.batch))
+        moves = Moves(jax.tree.leaves(self.batch))
         step = self.loop.step
-        result = reads.run(step, self.state, self.batch) if look else step(self.state, self.batch)
+        result = moves.run(step, self.state, self.batch) if look else step(self.state, self.batch)
         if not isinstance(result, tuple) or len(result) != 2:  # noqa: PLR2004 - a pair
             raise TypeError(f"expected step= to give (state, what is logged), found {type(result).__name__}")
         self.state, self.out = result
         return {
-            "step_reads": reads.count("step= reads what the device gives"),
-            "sent_ratio": _sent(reads.sent(), self.batch),
+            "step_reads": moves.count("step= reads what the device gives"),
+            "sent_ratio": ratio(
+                "a step sends {} to its devices beside its batch of {}", moves.sent_bytes, self.batch, moves.sent_most
+            ),
         }
 
     def _log(self, *, look: bool) -> Count:
@@ -125,12 +128,12 @@ class Steps:
         if self.loop.log is None:
             return Count(0)
         mine = {id(leaf) for leaf in jax.tree.leaves(self.out)}
-        reads = Reads([array for array in jax.live_arrays() if id(array) not in mine] if look else [])
+        moves = Moves([array for array in jax.live_arrays() if id(array) not in mine] if look else [])
         if look:
-            reads.run(self.loop.log, self.number, self.out)
+            moves.run(self.loop.log, self.number, self.out)
         else:
             self.loop.log(self.number, self.out)
-        return reads.count("log= reads a result of each step")
+        return moves.count("log= reads a result of each step")
 
     @property
     def mine(self) -> tuple[Any, ...]:
@@ -245,7 +248,7 @@ def _of_saves(saves: Sequence[_Saved], state: Any, where: str) -> dict[str, Coun
     most, kept = (min(getattr(one.memory, name) for one in saves[1:]) for name in ("most", "kept"))
     files = min((one.files for one in saves[1:]), key=lambda found: found.total())
     return {
-        "save_ratio": ratio("save=", most, state, where),
+        "save_ratio": ratio(f"save= {HOST} a state of {{}}", most, state, where),
         "saved_bytes": Count(kept, f"each save keeps {kept / 1e6:,.1f} MB of the host's memory", where),
         "saved_files": Count(
             files.total(), f"each save leaves {plural(files.total(), 'file')} open", next(iter(files), "")
@@ -262,7 +265,9 @@ def _left(steps: Steps, resident: Resident) -> dict[str, Count]:
     with listening(FRAMES):
         for _ in range(left):
             steps.take()
-            batches.append(ratio("batches()", steps.batch_bytes, steps.batch, position_of(steps.feed), of="a batch"))
+            batches.append(
+                ratio(f"batches() {HOST} a batch of {{}}", steps.batch_bytes, steps.batch, position_of(steps.feed))
+            )
             held.look(steps.mine)
             resident.look()
     return {**held.counts(), "resident_bytes": resident.count(), "batch_ratio": min(batches, key=lambda one: one.value)}
@@ -279,25 +284,19 @@ def compiled_later(steps: Sequence[Mapping[str, str]]) -> Counter[str]:
     return Counter(name for step in steps[1:] for name in step)
 
 
-def ratio(who: str, needed: int, tree: Any, where: str, of: str = "a state") -> Count:
-    """Host memory over that of arrays; nothing where it is little."""
-    nbytes = _nbytes(tree)
-    times = needed / max(nbytes, 1)
-    told = f"{who} needs {needed / 1e6:,.1f} MB of the host's memory for {of} of {nbytes / 1e6:,.1f} MB, {times:.1f} ×"
-    return Count(times if needed >= SMALL else 0.0, told, where)
+def ratio(told: str, nbytes: int, tree: Any, where: str) -> Count:
+    """Bytes over those of arrays; nothing where they are few.
 
-
-def _sent(arrays: Sequence[tuple[int, str]], batch: Any) -> Count:
-    """What a step sends to its devices beside its batch, over what that has; nothing where it is little."""
-    nbytes, fed = sum(size for size, _ in arrays), _nbytes(batch)
-    times = nbytes / max(fed, 1)
-    told = f"a step sends {nbytes / 1e6:,.1f} MB to its devices beside its batch of {fed / 1e6:,.1f} MB, {times:.1f} ×"
-    return Count(times if nbytes >= SMALL else 0.0, told, arrays[0][1] if arrays else "")
-
-
-def _nbytes(tree: Any) -> int:
-    """Bytes of all arrays in a tree."""
-    return sum(getattr(leaf, "nbytes", 0) for leaf in jax.tree.leaves(tree))
+    Args:
+        told: What is told, with a place for either.
+        nbytes: The bytes.
+        tree: The arrays.
+        where: The culprit.
+    """
+    held = sum(getattr(leaf, "nbytes", 0) for leaf in jax.tree.leaves(tree))
+    times = nbytes / max(held, 1)
+    text = told.format(*(f"{size / 1e6:,.1f} MB" for size in (nbytes, held)))
+    return Count(times if nbytes >= SMALL else 0.0, f"{text}, {times:.1f} ×", where)
 
 
 def arrivals(state: Any) -> list[Arrival]:

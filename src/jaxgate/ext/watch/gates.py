@@ -21,8 +21,7 @@ from jaxgate.observe.compat import compiled_call
 FILE = "perf/test_watched.py"
 MOST = 10
 """Functions that are gated."""
-_HEAD = """# ruff: noqa: E501
-\"\"\"Gates for the largest programs of the tests, written by `pytest --perf-watch=gates`; now they are yours.
+_HEAD = """\"\"\"Gates for the largest programs of the tests, written by `pytest --perf-watch=gates`; now they are yours.
 
 They are compiled for shapes and never called. Give real arrays where time is to be gated, too.
 \"\"\"
@@ -132,7 +131,7 @@ def _source(value: Any, modules: set[str]) -> str:
         return _shape(value)
     if type(value) in _PLAIN and not (isinstance(value, float) and not math.isfinite(value)):
         return repr(value)
-    if type(value) is dict and all(isinstance(key, (str, int)) for key in value):
+    if type(value) is dict and all(type(key) in _PLAIN for key in value):
         return f"{{{', '.join(f'{key!r}: {_source(item, modules)}' for key, item in value.items())}}}"
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         fields = (f"{name}={_source(item, modules)}" for name, item in zip(value._fields, value, strict=True))

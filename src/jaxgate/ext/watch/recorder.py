@@ -53,7 +53,7 @@ class Recorder:
         calls: What ``look`` gave, with the facts of that program.
     """
 
-    def __init__(self, shorten: Callable[[str], str], look: Callable[[], Any] = lambda: None) -> None:
+    def __init__(self, shorten: Callable[[str], str], look: Callable[[], Any] | None = None) -> None:
         self.seen = Seen()
         self.calls: list[tuple[Mapping[str, int], Any]] = []
         self._shorten, self._look = shorten, look
@@ -102,10 +102,10 @@ class Recorder:
         return self.seen
 
     def _read(self) -> Program:
-        call = None
+        program = _newest()
         with suppress(Exception):  # what a test is given may answer to nothing
-            call = self._look()
-        return replace(_newest(), call=call)
+            return program if self._look is None else replace(program, call=self._look())
+        return program
 
     def _hear(self, miss: Miss) -> None:
         """Each function of the project is heard of before it is compiled, also where no event of its own follows."""

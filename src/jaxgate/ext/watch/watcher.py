@@ -63,8 +63,8 @@ class Watcher:
                 )
             return
         stack = ExitStack()
-        look = {"look": call_here} if mode is Watch.GATES else {}
-        self._recorder = stack.enter_context(Recorder(short_arguments, **look))
+        look = call_here if mode is Watch.GATES else None
+        self._recorder = stack.enter_context(Recorder(short_arguments, look))
         config.add_cleanup(stack.close)
 
     @pytest.hookimpl(trylast=True)

@@ -44,11 +44,16 @@ class TraceCalls:
         return {"trace_calls": self.why_not} if self.why_not else {}
 
 
+def traced_function(lowered: Lowered) -> Any:
+    """The Python that is traced: what ``jax.jit`` was given."""
+    return getattr(lowered.function, "__wrapped__", lowered.function)
+
+
 def count_trace_calls(lowered: Lowered) -> TraceCalls:
     """Trace the Python of a function again and count; what JAX has traced and compiled of it stays as it is."""
     if sys.getprofile() is not None:
         return TraceCalls(why_not="another profiler is at work")
-    function: Any = getattr(lowered.function, "__wrapped__", lowered.function)
+    function = traced_function(lowered)
     try:
         leaves, rebuild = split_call(lowered, lowered.call)
 

@@ -24,7 +24,7 @@ _SENDERS = frozenset({"array", "asarray", "device_put"})
 """Functions of JAX that send NumPy arrays to a device."""
 
 
-class Reads:
+class Moves:
     """Reads of arrays in a call, by Python, and NumPy arrays that it sends.
 
     Args:
@@ -56,9 +56,15 @@ class Reads:
         where = next((where for _, where in self._read.values()), "")
         return Count(len(self._read), f"{told}, so that Python waits for the device", where)
 
-    def sent(self) -> list[tuple[int, str]]:
-        """Bytes of each array that is sent, and what and where it is; the largest first."""
-        return sorted(((array.nbytes, where) for array, where in self._sent.values()), reverse=True)
+    @property
+    def sent_bytes(self) -> int:
+        """Bytes of the arrays that are sent."""
+        return sum(array.nbytes for array, _ in self._sent.values())
+
+    @property
+    def sent_most(self) -> str:
+        """The largest of them, and where; empty if there is none."""
+        return max(self._sent.values(), key=lambda sent: sent[0].nbytes, default=(None, ""))[1]
 
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def watcher(*args: Any, **kwargs: Any) -> Any:
