@@ -12,6 +12,7 @@ from support.corpora import one_of
 from support.paths import REPOSITORY
 
 COMMANDS = {
+    "alerts": "",
     "bisect": "bisect",
     "diff": "diff",
     "doctor": "doctor",

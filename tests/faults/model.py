@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,12 @@ class Fault:
             source = source.replace(old, new)
         return source
 
+    def edited(self) -> list[int]:
+        """The lines of the edited text that are other, and those after which some are gone."""
+        matcher = SequenceMatcher(None, self.path.read_text().splitlines(), self.planted().splitlines(), autojunk=False)
+        changes = (code[3:] for code in matcher.get_opcodes() if code[0] != "equal")
+        return [line for first, last in changes for line in range(first + 1, max(last, first + 1) + 1)]
+
     def places(self, source: str, file: str = "") -> tuple[str, ...]:
         """Where in the edited text it may be blamed, as ``name.py:line``."""
         lines = enumerate(source.splitlines(), 1)
@@ -126,6 +133,7 @@ class Outcome:
     status: str = ""  # the verdict's status
     moved: tuple[str, ...] = ()  # quantities that were REGRESSED, worst first
     line: str = ""  # the first culprit line as printed; of a case without one, its `found` row
+    at: str = ""  # the line of the source at which it is shown
     caught: bool = False  # whether the right verdict was given for the right reason
     # whether that line is right: its first clause, which a person reads first, says what it must, and it has the place
     blamed: bool = False

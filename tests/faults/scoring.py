@@ -45,6 +45,7 @@ def of_fault(fault: Fault, verdict, places: tuple[str, ...]) -> Outcome:
         status=str(verdict.status),
         moved=moved,
         line=line,
+        at=bare(verdict.evidence.line),
         caught=caught,
         blamed=blamed,
         identical=verdict.time.status is Status.SAME,
@@ -91,7 +92,12 @@ def first_line(verdict) -> str:
     rows = dict(re.findall(r"^  (\w+) +(.*)$", explain(verdict, test="planted"), flags=re.MULTILINE))
     judged = verdict.status is Status.REGRESSED
     line = re.sub(r"; comes from: .*$", "", rows["culprit"]) if judged else rows.get("found", "")
-    return re.sub(r"\S*/(\w+\.py)", r"\1", line)  # without the temporary folder
+    return bare(line)
+
+
+def bare(line: str) -> str:
+    """Without the temporary folder."""
+    return re.sub(r"\S*/(\w+\.py)", r"\1", line)
 
 
 def names(line: str, culprit: str, places: tuple[str, ...] = ()) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from support.corpora import nightly, one_of
 
 from jaxgate.judge.policy import POLICIES
+from jaxgate.report.pull_request import in_the_diff
 from tests.faults.model import FAMILIES, Fault, Outcome, Score
 from tests.faults.programs import FAULTS, PROGRAMS
 from tests.faults.runner import Bench
@@ -26,6 +27,9 @@ def test_a_fault_is_caught_and_its_cause_comes_first(bench, fault):
     outcome = bench.plant(fault)
     assert outcome.caught, outcome
     assert outcome.blamed, outcome
+    edited = fault.edited()
+    shown = {f"{fault.path.name}:{line}" for line in edited}
+    assert not outcome.at or in_the_diff(outcome.at, {fault.path.name: edited}) in shown, outcome
 
 
 def test_every_program_and_family_has_a_fault():

@@ -7,7 +7,7 @@ import shutil
 import pytest
 from support.git import git
 
-from jaxgate.keep.git import last_committers, run_git, uncommitted
+from jaxgate.keep.git import changed_lines, last_committers, run_git, uncommitted
 
 MONITOR = "#!/bin/sh\ntouch '{mark}'\n"
 
@@ -83,3 +83,19 @@ def test_a_checkout_is_asked_as_before(project):
     (project / "baselines" / "new.json").touch()
     assert uncommitted(project / "baselines") == ("new.json",)
     assert [path.name for path in last_committers(project / "baselines")] == ["case.json"]
+
+
+def test_lines_that_a_checkout_changes(project):
+    """Of Python, by file within the repository: what is new or other, and of what is gone the line before; committed or not."""
+    (project / "src").mkdir()
+    (project / "src/a.py").write_text("".join(f"x{number} = {number}\n" for number in range(1, 10)))
+    git(project, "add", "-A")
+    git(project, "commit", "--quiet", "-m", "two")
+    (project / "src/a.py").write_text(
+        "x1 = 0\n" + "".join(f"x{number} = {number}\n" for number in (2, 3, 5, 6)) + "y = 1\nz = 2\n"
+    )
+    (project / "my notes.py").write_text("one\n")
+    (project / "notes.md").write_text("one\n")
+    git(project, "add", "my notes.py", "notes.md")
+    expected = {"src/a.py": [1, 3, 6, 7], "my notes.py": [1]}
+    assert changed_lines(project, "HEAD") == changed_lines(project / "src", "HEAD") == expected

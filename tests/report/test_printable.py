@@ -116,7 +116,10 @@ def test_a_name_is_no_line_of_its_own():
     assert all("\n" not in rest for _, _, rest in summary([forged], width=None))
     stored = replace(STORED, unreadable=(("a\nstore    all is well", ""),))
     assert not any(line.startswith("store    all") for line in inventory_text(stored, {}, {}).splitlines())
-    assert all("\n" not in command for command in error_commands((replace(forged, fails=True),)))
+    assert all(
+        "\n" not in command
+        for command in error_commands(Outcome(verdicts=(replace(forged, fails=True),), tests={}, texts={}))
+    )
 
 
 @pytest.mark.parametrize("name", ["a b", "it's", "'; touch x; '", "$(x) `y`"])

@@ -162,10 +162,13 @@ def test_long_runs_stay_within_what_github_takes():
 
 def test_annotations_are_one_line_each():
     """A line end would end the command and begin another; ten at most."""
-    commands = list(error_commands((replace(RED, case="a\n::set-env name=x::y, 100%"), *[RED] * 12)))
+    commands = list(error_commands(outcome(replace(RED, case="a\n::set-env name=x::y, 100%"), *[RED] * 12)))
     assert len(commands) == 10
     assert commands[0].startswith("::error title=REGRESSED a%0A%3A%3Aset-env name=x%3A%3Ay%2C 100%25::")
     assert all("\n" not in command for command in commands)
+    assert "file=" not in commands[0]
+    (placed,) = error_commands(outcome(RED, lines={RED.case: "a,b.py:17"}))
+    assert placed.startswith("::error file=a%2Cb.py,line=17,title=REGRESSED ")
     assert commands[1].endswith("::temp_bytes 4.2 MB against 2.1 MB = 2.00 ×, allowed 2.2 MB")
 
 

@@ -10,6 +10,7 @@ from support.paths import REPOSITORY
 from support.projects import model
 
 MODEL = model("jnp.ones(64)", step="jnp.tanh(x)", other="jnp.tanh(x)")
+ALERTS = ("results.sarif", "codequality.json")
 MORE = ("def step(x):\n    return jnp.tanh(x)", "def step(x):\n    return jnp.tanh(x), x * 2")
 
 
@@ -40,6 +41,20 @@ def test_edits_of_baselines_are_named_under_ci(recorded):
     edits = recorded.results()["baseline_edits"]
     assert any(edit.startswith("M\t") and edit.endswith("model/step.json") for edit in edits)
     assert "This change edits" in (recorded.path / "perf-artifacts/summary.md").read_text()
+
+
+def test_what_is_red_stands_at_the_edit(recorded, monkeypatch):
+    """GitHub's annotation, SARIF and GitLab's report name the line that the branch changed, in what gives no line of its own."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    commit(recorded.path)
+    git(recorded.path, "checkout", "-b", "change")
+    recorded.edit("test_model.py", *MORE)
+    recorded.run("--perf-strict").shows("::error file=test_model.py,line=5,title=REGRESSED model/step::")
+    assert recorded.results()["cases"][0]["line"] == "test_model.py:5"
+    sarif, report = (json.loads((recorded.path / f"perf-artifacts/{name}").read_text()) for name in ALERTS)
+    (result,) = sarif["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 5}
+    assert [alert["location"]["lines"]["begin"] for alert in report] == [5]
 
 
 def test_a_change_that_edits_its_judge_is_told(recorded):

@@ -5,7 +5,8 @@ A baseline whose program takes other arguments than today's: which of them chang
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from jaxgate.ext.energy.model import EnergyRun, NoEnergy, compare_energy, energy_of
@@ -94,6 +95,8 @@ def _shape(leaf: Leaf) -> str:
 
 PYTHON = frozenset({"python_calls", "jax_calls"})
 """What a call does besides the device program, which identity speaks of."""
+_AT = re.compile(r" at (\S+\.py:\d+)")
+"""The line that a cause names."""
 NOT_TIMED = TimeVerdict(status=Status.UNDECIDED, reason="not judged")
 
 
@@ -178,13 +181,14 @@ def judge(
     if now.unseen:
         time = replace(time, reason=f"{time.reason}; {now.unseen}")
     verdict = measured(case, now, time)
+    causes = (*settings, *rank_causes(now, baseline, red_quantities(findings), changed=changed))
     verdict = replace(
         verdict,
         origin=origin,
-        causes=(*settings, *rank_causes(now, baseline, red_quantities(findings), changed=changed)),
+        causes=causes,
         baseline=BaselineNote(described=described),
         cost=replace(verdict.cost, duel_energy=compare_energy(duel_energy)),
-        evidence=Evidence(allocations=now.culprits.allocations or _unread(now)),
+        evidence=Evidence(allocations=now.culprits.allocations or _unread(now), line=_line(now, causes)),
     )
     return conclude(verdict, findings, strict=strict)
 
@@ -235,6 +239,11 @@ def judge_invalid(case: str, error: InvalidCaseError) -> Verdict:
         evidence=Evidence(allocations=largest or ()),
         opinion=opinion,
     )
+
+
+def _line(now: Measurement, causes: Sequence[Cause]) -> str:
+    named = _AT.search(causes[0].text) if causes else None
+    return named[1] if named else now.culprits.begins
 
 
 def _unread(now: Measurement) -> tuple[str, ...]:

@@ -155,13 +155,29 @@ def merge_base(folder: Path) -> str | None:
     return next(filter(None, (run_git(folder, "merge-base", "HEAD", trunk) for trunk in TRUNKS)), None)
 
 
+_DIFF = ("diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-prefix")
+_HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+
+
+def changed_lines(folder: Path, base: str) -> dict[str, list[int]]:
+    """The lines of Python that a checkout changes since a commit, by file within the repository; of lines that are gone the one before."""
+    found: dict[str, list[int]] = {}
+    file = ""
+    for line in (run_git(folder, *_DIFF, base, "--", ":/*.py") or "").splitlines():
+        if line.startswith("+++ "):
+            file = line[4:].rstrip("\t")
+        elif hunk := _HUNK.match(line):
+            first, count = int(hunk[1]), int(hunk[2] or 1)
+            found.setdefault(file, []).extend(range(first, first + count) if count else [max(first, 1)])
+    return found
+
+
 def judge_edits(folder: Path, base: str) -> tuple[str, ...]:
     """Lines that a checkout changes since a commit and that say how it is judged, ``conftest.py: + perf_strict = false``.
 
     Of Python and of settings: options, tolerances, what is expected, marks that leave a test out.
     """
-    settings = ("--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-prefix")
-    answer = run_git(folder, "diff", *settings, base, "--", "*.py", "*.toml", "*.ini", "*.cfg", "*.yml", "*.yaml") or ""
+    answer = run_git(folder, *_DIFF, base, "--", "*.py", "*.toml", "*.ini", "*.cfg", "*.yml", "*.yaml") or ""
     file, found = "", []
     for line in answer.splitlines():
         if line.startswith(("+++ ", "--- ")):

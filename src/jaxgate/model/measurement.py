@@ -252,6 +252,7 @@ class Argument(Leaf):
 class Culprits:
     """Explanations taken from today's program and calls. They never gate and never reach a file."""
 
+    begins: str = ""  # the source line where the subject begins, with its decorators
     retraces: tuple[str, ...] = ()  # one line per retrace or recompile: which argument differed and how
     constants: tuple[str, ...] = ()  # the large captured constants, with size, origin and place of use
     lost: tuple[str, ...] = ()  # one line per donated array that was not reused: its path and why

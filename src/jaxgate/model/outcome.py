@@ -39,6 +39,8 @@ class Outcome:
     verdicts: tuple[Verdict, ...]  # of the cases that were judged, in order
     tests: Mapping[str, str]  # pytest node id of each case
     texts: Mapping[str, str]  # failure text of each case that failed
+    # of each case that failed the line to look at first, `src/train.py:17`, else its test's file; within the repository
+    lines: Mapping[str, str] = field(default_factory=dict)
     # node ids of selected gates without a verdict: interrupted, skipped, or failed before
     not_judged: tuple[str, ...] = ()
     # what is wrong with baselines: orphaned and unreadable ones, cases that two tests have
@@ -53,6 +55,7 @@ class Outcome:
     needs_commit: tuple[str, ...] = ()
     compiled_as: str = ""  # the options that chose a size and a target
     elsewhere: str = ""  # the options that chose something else to compare with than the stored baselines
+    project: str = ""  # the folder of the tests within the repository, `python/`; empty where it is the repository
     exit_status: int = 0  # pytest's
     commit: str | None = None  # what was checked out; `None` if git does not know
     dirty: bool = False  # whether tracked files differed from it
@@ -167,6 +170,7 @@ class CaseRecord:
     fails: bool
     time: TimeRecord
     test: str = ""
+    line: str = ""  # where to look first, where it fails: `src/train.py:17` within the repository, or its test's file
     hardware: str | None = None  # as verdicts name it, `cpu-amd-epyc-1`; `None` where it could not be measured
     recorded: str = ""  # `created` or `refreshed` by this run; empty if it was judged
     run_ns: float | None = None
@@ -211,6 +215,7 @@ class RunRecord:
     commit: str | None = None  # what was checked out; `None` if git does not know
     dirty: bool = False  # whether tracked files differed from it
     elsewhere: str = ""  # the options that chose something else to compare with than the stored baselines
+    project: str = ""  # the folder of the tests within the repository, `python/`; empty where it is the repository
     not_judged: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     unfit: tuple[str, ...] = ()

@@ -173,6 +173,7 @@ class Evidence:
 
     # the largest buffers, where memory decides: by the compiler's or the allocator's own list
     allocations: tuple[str, ...] = ()
+    line: str = ""  # the source line to look at first, as `file:line`: the first cause's, else where the subject begins
     changes: tuple[str, ...] = ()  # what changed in the program since its baseline, as lines of a difference
     capture: Capture | None = (
         None  # where its profiles and programs are, and where the time goes, once they were captured

@@ -24,7 +24,7 @@ from jaxgate.observe.program.export import find_feeds
 from jaxgate.observe.program.trace_calls import TraceCalls, count_trace_calls
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.captured_constants import describe_constants
-from jaxgate.observe.trace.source import source_fingerprint
+from jaxgate.observe.trace.source import begins_at, source_fingerprint
 from jaxgate.observe.trace.stablehlo import value_dependent
 from jaxgate.observe.trace.stages import device_assignment
 
@@ -199,6 +199,7 @@ def _culprits(compiled: CompiledSubject, traced: TraceCalls, *functions: object)
     structure, work = program.structure, program.work
     lines = {**structure.lines, **compiled.communication.lines, **work.lines, **program.kernels.lines, **traced.lines}
     return Culprits(
+        begins=begins_at(*functions),
         constants=describe_constants(structure.constants, *functions),
         drawn=work.drawn,
         unmatched=work.unmatched,

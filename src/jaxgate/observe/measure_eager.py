@@ -37,7 +37,7 @@ from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.captured_constants import describe_constants
 from jaxgate.observe.trace.clocks import OwnTime
 from jaxgate.observe.trace.lowering import find_jitted_functions, is_jitted
-from jaxgate.observe.trace.source import source_fingerprint
+from jaxgate.observe.trace.source import begins_at, source_fingerprint
 
 
 def measure_eager(computation: Computation, build: Callable[[], Computation], tools: Tools) -> Observation:
@@ -268,6 +268,7 @@ def _facts(signature: tuple[Argument, ...], run: _Run) -> Facts:
 def _culprits(run: _Run, build: Callable[[], Computation]) -> Culprits:
     launched, function = run.launched, run.subject.function
     return Culprits(
+        begins=begins_at(function),
         constants=describe_constants(run.programs.constants, function, build, run.call),
         callbacks=run.programs.callbacks,
         retraces=(*run.stepped.retraces, *run.stepped.further.retraces),

@@ -6,7 +6,7 @@ Names of tests come from whoever opened the pull request: nothing that they hold
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from jaxgate.ext.history.text import describe_drift
 from jaxgate.model.decision import Status
@@ -20,6 +20,8 @@ from jaxgate.report.units import show_pair, show_ratio
 
 MAX_ANNOTATIONS = 10
 """GitHub shows as many errors of one step."""
+FAR = 60
+"""Lines between what a cause names and the edit that it is shown at: about a function."""
 MAX_ROWS = 40
 MAX_FOLDS = 20
 MAX_EDITS = 50
@@ -176,11 +178,30 @@ def _bad(problem: str) -> str:
     return f"{_BAD} {plain(problem)}"
 
 
-def error_commands(failed: tuple[Verdict, ...]) -> Iterator[str]:
-    """Workflow commands; nothing that a name holds ends one or begins another."""
-    for verdict in failed[:MAX_ANNOTATIONS]:
-        title = f"{verdict.status} {verdict.case}"
-        yield f"::error title={_property(title)}::{_data(in_short(verdict))}"
+def error_commands(outcome: Outcome) -> Iterator[str]:
+    """Workflow commands, which GitHub shows on the line that each names; nothing that a name holds ends one or begins another."""
+    for verdict in outcome.failed[:MAX_ANNOTATIONS]:
+        file, line = place(outcome.lines.get(verdict.case, ""))
+        placed = {"file": file, "line": file and str(line), "title": f"{verdict.status} {verdict.case}"}
+        properties = ",".join(f"{name}={_property(value)}" for name, value in placed.items() if value)
+        said = [in_short(verdict), *map(str, verdict.causes[:1])]
+        yield f"::error {properties}::{_data('; '.join(said))}"
+
+
+def place(line: str) -> tuple[str, int]:
+    """A file and a number of ``file:line``, or of a file alone."""
+    file, _, number = line.rpartition(":")
+    return (file, int(number)) if file and number.isdecimal() else (line, 1)
+
+
+def in_the_diff(line: str, changed: Mapping[str, Sequence[int]]) -> str:
+    """The line of the same file nearest to a line that a change has touched, where hosts show what is said of it.
+
+    Beyond ``FAR`` lines it is not taken for what the first line is about.
+    """
+    file, number = place(line)
+    near = min(changed.get(file, ()), key=lambda one: abs(one - number), default=number)
+    return f"{file}:{near}" if near != number and abs(near - number) <= FAR else line
 
 
 def _data(text: str) -> str:

@@ -37,6 +37,7 @@ def results_json(outcome: Outcome) -> str:
         "commit": outcome.commit,
         "dirty": outcome.dirty,
         "elsewhere": outcome.elsewhere,
+        "project": outcome.project,
         "not_judged": list(outcome.not_judged),
         "problems": list(outcome.problems),
         "unfit": list(outcome.unfit),
@@ -56,6 +57,7 @@ def _case(verdict: Verdict, outcome: Outcome, environments: Sequence[Mapping[str
     return {
         "case": verdict.case,
         "test": outcome.tests.get(verdict.case, ""),
+        "line": outcome.lines.get(verdict.case, ""),
         "hardware": verdict.hardware.slug if verdict.hardware else None,
         "status": str(verdict.status),
         "fails": verdict.fails,

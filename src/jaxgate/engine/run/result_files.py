@@ -15,10 +15,10 @@ from jaxgate.engine.run.orphans import Orphans
 from jaxgate.ext import parts
 from jaxgate.judge.timing.rates import scaling
 from jaxgate.keep.files import append_page, write_atomic
-from jaxgate.keep.git import judge_edits, merge_base, run_git
+from jaxgate.keep.git import changed_lines, judge_edits, merge_base, run_git
 from jaxgate.keep.results import parse_results
 from jaxgate.model.outcome import Outcome
-from jaxgate.report.pull_request import error_commands, pull_request_page
+from jaxgate.report.pull_request import error_commands, in_the_diff, pull_request_page
 from jaxgate.report.results import results_json
 from jaxgate.report.text import explain
 from jaxgate.settings import RESULTS_INTO, STEP_SUMMARY
@@ -71,17 +71,22 @@ def write_result_files(
 
 def workflow_commands(outcome: Outcome, environ: Mapping[str, str] = os.environ) -> list[str]:
     """What GitHub's runner turns into annotations; nothing elsewhere."""
-    return list(error_commands(outcome.failed)) if environ.get(ACTIONS) == "true" else []
+    return list(error_commands(outcome)) if environ.get(ACTIONS) == "true" else []
 
 
 def _outcome(session: GateSession, ending: Ending, selected: AbstractSet[str], exit_status: int) -> Outcome:
     result = session.result
     tests = {verdict.case: result.tests[verdict.case] for verdict in result.verdicts if verdict.case in result.tests}
+    root = session.project.resolve()
+    top = Path(run_git(root, "rev-parse", "--show-toplevel") or root)
+    project = root.relative_to(top) if root.is_relative_to(top) else Path()
     compiled_as, elsewhere = session.settings.compiled_as, session.settings.elsewhere
     baseline_edits, judged_by = _edits(session) if session.settings.strict else ((), ())
     return Outcome(
         verdicts=tuple(result.verdicts),
         tests=tests,
+        project="" if project == Path() else f"{project.as_posix()}/",
+        lines=_lines(session, tests, top),
         texts={
             v.case: explain(v, test=tests.get(v.case, ""), compiled_as=compiled_as, elsewhere=elsewhere)
             for v in result.verdicts
@@ -102,6 +107,20 @@ def _outcome(session: GateSession, ending: Ending, selected: AbstractSet[str], e
         run=secrets.token_hex(8),
         moment=session.instruments.moment(),
     )
+
+
+def _lines(session: GateSession, tests: Mapping[str, str], top: Path) -> dict[str, str]:
+    """Where to look first for each case that failed, by the paths that the pages of a repository know."""
+    found: dict[str, str] = {}
+    for verdict in session.result.verdicts:
+        test = tests.get(verdict.case, "").partition("::")[0]
+        for folder, line in ((Path.cwd(), verdict.evidence.line), (session.project, test)):
+            path = (folder / line).resolve()
+            if verdict.fails and line and path.is_relative_to(top):
+                found.setdefault(verdict.case, path.relative_to(top).as_posix())
+    base = merge_base(session.project) if found else None
+    changed = changed_lines(session.project, base) if base else {}
+    return {case: in_the_diff(line, changed) for case, line in found.items()}
 
 
 def _problems(session: GateSession, orphans: Orphans | None) -> Iterator[str]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from jaxgate.model.computation import Computation
 from jaxgate.model.workload import Family
-from jaxgate.observe.source_lines import is_project_file
+from jaxgate.observe.source_lines import is_project_file, short_path
 
 _VALUES = (jax.Array, np.ndarray, np.generic, str, bytes, bool, int, float, complex, type(None), ModuleType, CodeType)
 """What holds no function."""
@@ -45,6 +45,12 @@ def project_functions(*roots: Any) -> Iterator[FunctionType]:
         if isinstance(value, FunctionType) and value.__code__ not in codes and _is_project_function(value):
             codes.add(value.__code__)
             yield value
+
+
+def begins_at(*roots: Any) -> str:
+    """``file:line`` where the nearest of them begins, with its decorators; empty if none is the project's."""
+    code = next((function.__code__ for function in project_functions(*roots)), None)
+    return "" if code is None else f"{short_path(code.co_filename)}:{code.co_firstlineno}"
 
 
 def is_python(root: Any) -> bool:
