@@ -18,6 +18,7 @@ COMMANDS = {
     "doctor": "doctor",
     "repro": "repro",
     "loop": "",
+    "start": "",
     "watch": "",
     "ranks": "",
 }

@@ -32,7 +32,7 @@ ROOMS = {
 ROLES = {
     "model": "energy/protocol history/drift",
     "observe": "growth/probe loop/held loop/moves loop/resume loop/watch energy/counters energy/nvml_counter energy/rapl_counter energy/run opinion/agreement opinion/ask opinion/interpreter watch/gates watch/recorder "
-    "opinion/traits profile/capture profile/op_names profile/programs profile/xplane ranks/job "
+    "opinion/traits profile/capture profile/op_names profile/programs profile/xplane ranks/job start/watch "
     "repro/anonymous repro/contents repro/edit repro/inputs repro/jax_code repro/modules repro/server "
     "repro/standalone targets/compiled targets/compilers targets/interface targets/topology",
     "judge": "history/chain profile/operations ranks/merge upgrade/launches doctor/checkup",
@@ -43,7 +43,7 @@ ROLES = {
     "ranks/barrier ranks/leader ranks/transport upgrade/runs upgrade/venv",
     "engine": "history/changes bisect/search diff/sides history/budget history/stored opinion/case profile/evidence repro/delta_debugging "
     "repro/oracles repro/program_pair repro/reduction times/case",
-    "plugin": "loop/gate ranks/gate ranks/lost ranks/plugin targets/gate upgrade/child upgrade/plugin watch/watcher history/terminal opinion/terminal",
+    "plugin": "loop/gate ranks/gate ranks/lost start/gate ranks/plugin targets/gate upgrade/child upgrade/plugin watch/watcher history/terminal opinion/terminal",
     "cli": "targets/runs repro/file profile/tensorboard",
 }
 """Which room's rules a module of a capability in ``ext/`` keeps, where its name does not say so."""
@@ -291,6 +291,7 @@ JOINTS = {
     "growth": "__init__ ext/loop/judge judge/causes/suspects judge/verdict model/computation model/measurement model/verdict "
     "observe/arguments/function_case observe/measure report/results report/text",
     "loop": "plugin/hooks",
+    "start": "plugin/hooks",
     "watch": "plugin/hooks",
     "history": "cli/pytest_arguments engine/instruments engine/run/ending engine/run/orphans engine/run/session ext/diff/run "
     "ext/diff/sides keep/waivers model/verdict plugin/session_start report/pull_request report/results "

@@ -22,6 +22,7 @@ from jaxgate.plugin.xdist import devices, nodes
 
 if TYPE_CHECKING:
     from jaxgate.ext.loop.gate import GateLoop
+    from jaxgate.ext.start.gate import GateStart
     from jaxgate.plugin.gate import Gate
 
 
@@ -136,6 +137,14 @@ def gate_loop(gate: Gate) -> GateLoop:
     from jaxgate.ext.loop.gate import GateLoop  # noqa: PLC0415 - imports JAX
 
     return GateLoop(gate)
+
+
+@pytest.fixture
+def gate_start(gate: Gate) -> GateStart:
+    """Gate the start of a job, up to its first result, with an empty compile cache and with a full one: ``gate_start(start)``."""
+    from jaxgate.ext.start.gate import GateStart  # noqa: PLC0415 - imports JAX
+
+    return GateStart(gate)
 
 
 @pytest.hookimpl(tryfirst=True)

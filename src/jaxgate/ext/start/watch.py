@@ -1,0 +1,69 @@
+"""One start, in the process that makes it."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import astuple
+from typing import Any
+
+import jax
+
+from jaxgate.ext.start.model import PHASES, Program
+from jaxgate.model.measurement import InvalidCaseError
+from jaxgate.observe.errors import guarded
+from jaxgate.observe.trace.compile_events import record
+
+CACHE = "jax_compilation_cache_dir"
+
+
+def cache_variables(folder: str, dumps: str) -> dict[str, str]:
+    """Variables of a process that keeps every program in a folder, and writes each that it asks for into another, as text."""
+    return {
+        "JAX_COMPILATION_CACHE_DIR": folder,
+        "JAX_ENABLE_COMPILATION_CACHE": "1",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        "JAX_DUMP_IR_TO": dumps,
+        "JAX_DUMP_IR_MODES": "stablehlo",
+        "JAX_INCLUDE_DEBUG_INFO_IN_DUMPS": "0",
+    }
+
+
+def begin(start: Callable[[], Any], began: float) -> dict[str, Any]:
+    """Call a function in a process that was started for it.
+
+    Args:
+        start: Gives what the job waits for first.
+        began: When the process was started, as ``time.time`` says it.
+
+    Returns:
+        What ``Started.of`` reads.
+
+    Raises:
+        InvalidCaseError: If it fails, or keeps compiled programs elsewhere.
+    """
+    imports_s, folder = time.time() - began, getattr(jax.config, CACHE)
+    clock = time.perf_counter()
+    with guarded("starting"), record() as events:
+        jax.block_until_ready(start())
+    took_s = time.perf_counter() - clock
+    if getattr(jax.config, CACHE) != folder:
+        raise InvalidCaseError(
+            "starting", f"expected {CACHE} to be left as it is, found another folder: set it where the job is launched"
+        )
+    seconds = defaultdict[str, float](float, imports=imports_s)
+    programs: list[Program] = []
+    hit = False
+    for event in events.log:
+        if event.phase == "hit":
+            hit = True
+            continue
+        name = "load" if hit and event.phase == "compile" else event.phase
+        seconds[name] += event.seconds
+        if event.phase == "compile":
+            programs.append(Program(event.function, event.where, hit))
+            hit = False
+    seconds["rest"] = max(0.0, took_s - sum(seconds[name] for name in ("trace", "lower", "compile", "load")))
+    return {"programs": [astuple(one) for one in programs], "seconds": {name: seconds[name] for name in PHASES}}
