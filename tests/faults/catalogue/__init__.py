@@ -6,10 +6,20 @@ from dataclasses import replace
 from importlib import import_module
 
 GROUPS = {
-    "layers": ("attention", "precision", "remat", "shapes"),
-    "loops": ("donation", "input_pipeline", "latency", "scan", "training", "value_and_grad", "vmap"),
+    "layers": ("attention", "kernels", "precision", "remat", "scatter", "shapes"),
+    "loops": (
+        "donation",
+        "checkpoint",
+        "input_pipeline",
+        "latency",
+        "scan",
+        "serving",
+        "training",
+        "value_and_grad",
+        "vmap",
+    ),
     "meshes": ("pjit", "placement"),
-    "replicas": ("composed", "pmap", "scaling"),
+    "replicas": ("composed", "moe", "pmap", "scaling"),
 }
 """Families whose mistakes one test file plants: each about as long as the others."""
 

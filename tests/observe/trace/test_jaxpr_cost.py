@@ -292,7 +292,7 @@ def test_each_row_of_a_ragged_product_counts_once():
     """Rows in groups, each times its own matrix: 2·m·k·n, under the name of its operands."""
     found = matmuls(lax.ragged_dot, ROWS, EXPERTS, SIZES)
     assert found.matmul_flops == 2 * 32 * 16 * 8
-    assert found.matmuls == {"float32[32,16] x float32[4,16,8]": 1}
+    assert found.matmuls == {"ragged float32[32,16] x float32[4,16,8]": 1}
     gradients = jax.grad(lambda x, w: lax.ragged_dot(x, w, SIZES).sum(), argnums=(0, 1))
     assert flops(gradients, ROWS, EXPERTS) == 2 * 2 * 32 * 16 * 8  # one for the rows, one for the matrices
 
