@@ -111,18 +111,19 @@ def serve(size: Extent) -> Callable[..., np.ndarray[Any, Any]]:
 def read_again() -> Callable[..., np.ndarray[Any, Any]]:
     """Read each text, and what was said so far, again for each token, in its own shape."""
 
-    @jax.jit
     def next_token(params: Tree, text: jax.Array) -> jax.Array:
         x = params["embedding"][text]
         cache = {name: exactly("lw,wv->lv", x, params[name])[None] for name in ("key", "value")}
         return attend(params, cache, x[None, -1], jnp.array([len(text)]))[0]
+
+    ask = jax.jit(next_token)
 
     def served(params: Tree, tokens: np.ndarray[Any, Any], lengths: tuple[int, ...]) -> np.ndarray[Any, Any]:
         said = []
         for row, length in zip(tokens, lengths, strict=True):
             text = row[:length]
             for _ in range(TOKENS):
-                text = np.append(text, np.int32(next_token(params, text)))
+                text = np.append(text, np.int32(ask(params, text)))
             said.append(text[length:])
         return np.stack(said)
 

@@ -108,6 +108,35 @@ def test_it_gates_as_any_claim(keyword, value, status):
         assert verdict.fails == (status is Status.REGRESSED or known is None)
 
 
+@pytest.mark.parametrize(
+    ("names", "status"),
+    [
+        ("cudnn", Status.SAME),
+        (["cudnn", "tanh"], Status.SAME),
+        (["cudnn", "cublas"], Status.REGRESSED),
+    ],
+)
+def test_a_routine_that_must_be_called(names, status):
+    """Among the kernels of the optimised program, and the operations of the one that JAX wrote."""
+    claims, others = split_claims({"uses": names})
+    assert others == {}
+    now = measurement(kernels={"__cudnn$fmhaSoftmax": 2}, operations={"stablehlo.tanh 8xf32": 1})
+    found = {finding.name: finding for finding in judge("scan/rnn", claims, now, None, strict=True).findings}
+    assert str(claims[0]) == "uses cudnn ≥ 1"
+    assert found["uses cudnn ≥ 1"].now == 2
+    assert found[str(claims[-1])].status is status
+    unread = measurement(kernels={}, operations={})
+    assert found.keys() == {finding.name for finding in judge("scan/rnn", claims, unread, None, strict=True).findings}
+    assert judge("scan/rnn", claims, unread, None, strict=False).status is Status.INVALID
+
+
+@pytest.mark.parametrize("names", [3, [""], ["a b"], [None]])
+def test_no_routine_is_refused(names):
+    """A claim that every program holds, or none, is a slip of the pen."""
+    with pytest.raises(TypeError, match="uses= expects a name or several"):
+        split_claims({"uses": names})
+
+
 def test_a_claim_about_what_is_unknown_is_never_green():
     """A limit of a number that this backend does not tell is INVALID."""
     claims, _ = split_claims({"max_host_ns": 10**12})

@@ -13,7 +13,7 @@ from dataclasses import replace
 from math import log
 
 from jaxgate.judge.timing.duel import FLOOR_NS, LOOKS, MIN_MARGIN, decide, scaled
-from jaxgate.model.claim import ALTERNATIVES, Claim, KnownBreak, claim
+from jaxgate.model.claim import ALTERNATIVES, USES, Claim, KnownBreak, claim
 from jaxgate.model.decision import Decision, Status
 from jaxgate.model.duel import Duel, ReferenceDuel
 from jaxgate.model.measurement import Measurement, ReferenceFacts
@@ -143,6 +143,11 @@ def _missing(claim: Claim, now: Measurement, left: float | None) -> str:
 
 def quantity(name: str, of: Measurement | ReferenceFacts) -> float | None:
     """Look up a fact, a phase or a derived number."""
+    if name.startswith(USES):
+        called = {**of.operations, **of.kernels} if isinstance(of, Measurement) else {}
+        return (
+            float(sum(count for label, count in called.items() if name.removeprefix(USES) in label)) if called else None
+        )
     for numbers in (of.facts, of.phases):
         if hasattr(numbers, name):
             value = getattr(numbers, name)

@@ -22,6 +22,8 @@ DERIVED = frozenset({"state_bytes", "peak_bytes"})
 QUANTITIES = frozenset(f.name for f in fields(Facts)) | frozenset(f.name for f in fields(Phases)) | DERIVED | {RUN_NS}
 """What a claim may speak of. ``analytic_flops`` and plain numbers may stand on its right side only."""
 
+USES = "uses "
+"""Begins the quantity that counts how often a program calls what has a text in its name: ``uses cudnn``."""
 CLAIMED = QUANTITIES - {RUN_NS}
 """What may be held against a plain number."""
 
@@ -110,7 +112,8 @@ class Claim:
         if self.known_break is not None and self.needs_duel:
             raise ValueError(f"a claim about {RUN_NS} has no known break: accept a slow claim by a waiver, for a while")
         known = QUANTITIES | {"reference", "one", "analytic_flops", ALTERNATIVES}
-        if self.quantity not in QUANTITIES or self.other not in known:
+        uses = self.quantity.startswith(USES) and self.other == "one"
+        if not uses and (self.quantity not in QUANTITIES or self.other not in known):
             raise ValueError(
                 f"a claim about {self.quantity!r} against {self.other!r} cannot be checked; "
                 f"expected one of: {', '.join(sorted(QUANTITIES))}"
@@ -145,7 +148,7 @@ class Claim:
 
 
 _FORMULA = re.compile(
-    r"\s*(?P<quantity>\w+)\s*(?P<relation><=|>=|==|≤|≥|=)\s*"
+    r"\s*(?P<quantity>uses \S+|\w+)\s*(?P<relation><=|>=|==|≤|≥|=)\s*"
     r"(?:(?P<factor>[-+]?[\d.][\d_.]*(?:e[-+]?\d+)?)\s*(?:[*×]\s*(?=[A-Za-z_]))?)?(?P<other>[A-Za-z_]\w*)?\s*"
 )
 _WRITTEN: Mapping[str, Literal["<=", ">=", "=="]] = {
@@ -193,6 +196,12 @@ def _number(text: str | None, formula: str) -> float:
 _RELATIONS = {"max_": "<=", "min_": ">=", "exact_": "=="}
 
 
+def _using(name: object) -> Claim:
+    if not isinstance(name, str) or not re.fullmatch(r"\S+", name):
+        raise TypeError(f"uses= expects a name or several, such as 'cudnn', found {name!r}")
+    return Claim(quantity=f"{USES}{name}", relation=">=", other="one", why="its program must call it")
+
+
 def split_claims(options: Mapping[str, Any]) -> tuple[tuple[Claim, ...], dict[str, Any]]:
     """Take the claims out of the keywords of ``gate``.
 
@@ -207,6 +216,9 @@ def split_claims(options: Mapping[str, Any]) -> tuple[tuple[Claim, ...], dict[st
     """
     claims, others = [], {}
     for keyword, value in options.items():
+        if keyword == "uses":
+            claims += [_using(name) for name in (value if isinstance(value, (list, tuple)) else (value,))]
+            continue
         start = next((start for start in _RELATIONS if keyword.startswith(start)), None)
         if start is None:
             others[keyword] = value

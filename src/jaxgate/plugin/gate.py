@@ -144,7 +144,8 @@ class Gate:
             tolerances: Facts that may move further, or less far, than ``docs/policy.md`` says, each with its reason.
             targets: Hardware that is not there, ``tpu:v5e:2x4``. The function is compiled for each and never called, by a
                 case with the target in its name; on the hardware of the run it is not gated.
-            options: Claims as keywords: ``max_temp_bytes=2_000_000``, ``exact_collectives=1``, ``min_aliased_bytes=…``;
+            options: Claims as keywords: ``max_temp_bytes=2_000_000``, ``exact_collectives=1``, ``min_aliased_bytes=…``,
+                ``uses="cudnn"`` for a library routine that the program must call;
                 and further fields of ``Computation``: ``expected_traces``, ``analytic_flops``, ``next_args``,
                 ``contract``, ``rtol``, ``atol``; ``grow=Growth(at, layers=[2, 4, 8])`` for laws of growth; ``eager=True`` for plain Python around jitted calls, called as it is.
 
