@@ -35,7 +35,7 @@ def blocks(recipe, language="python"):
 
 def cases_of(block):
     """The cases that a block defines, by their names: of tests, or of their gates."""
-    tests = re.findall(r"^def test_(\w+)\((?:gate|gate_loop)\):$", block, flags=re.MULTILINE)
+    tests = re.findall(r"^def test_(\w+)\((?:gate|gate_loop|gate_start)\):$", block, flags=re.MULTILINE)
     return re.findall(r"^    gate\(.*name=\"(\w+)\"\)$", block, flags=re.MULTILINE) or tests
 
 
@@ -59,8 +59,8 @@ def test_every_heading_has_a_block_that_is_run(recipe):
 
 
 def loops():
-    """The training loops of both pages, by their tests."""
-    page = (REPOSITORY / "docs/loops.md").read_text(encoding="utf-8")
+    """The training loops of both pages, and the start of a job, by their tests."""
+    page = "".join((REPOSITORY / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("loops", "start"))
     found = [*re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL), *blocks(LOOPS)]
     return [pytest.param(block, id=cases_of(block)[0]) for block in found]
 
@@ -72,7 +72,7 @@ def test_a_training_loop_is_green(project, block):
     project.write("test_train.py", block)
     found = project.run()
     assert found.code == 0
-    assert "21 claims hold" in found.text
+    assert f" {2 if 'gate_start' in block else 21} claims hold" in found.text
 
 
 @pytest.mark.parametrize("recipe", one_of([recipe for recipe in RECIPES if recipe not in {START, NOTEBOOK, LOOPS}], 14))

@@ -82,6 +82,7 @@ def test_all_of_them_are_looked_at():
         "gpu.yml",
         "history.yml",
         "nightly.yml",
+        "release.yml",
         "tpu.yml",
     }
 

@@ -1,1 +1,1 @@
-"""."""
+"""Runs that do something else than judge."""

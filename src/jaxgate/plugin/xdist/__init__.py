@@ -1,1 +1,1 @@
-"""."""
+"""Workers of pytest-xdist and their controller."""
