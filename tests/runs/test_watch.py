@@ -74,6 +74,19 @@ def test_an_unchanged_suite_is_green(locked, arguments):
     assert "REGRESSED" not in found.text
 
 
+def test_a_test_that_is_run_again_counts_once(locked):
+    """As plug-ins for flaky tests do it: within one protocol, its phases once more."""
+    locked.write(
+        "conftest.py",
+        "from _pytest.runner import runtestprotocol\n\n"
+        "def pytest_runtest_protocol(item, nextitem):\n"
+        "    runtestprotocol(item, nextitem=nextitem, log=False)\n"
+        "    item._initrequest()\n",
+    )
+    found = locked.run("--perf-watch")
+    assert (found.code, "REGRESSED" in found.text) == (0, False)
+
+
 def test_workers_are_judged_together(locked):
     """Each of them may pay for what they share; none of them writes the file."""
     found = locked.run("--perf-watch", "-n", "2", "-p", "xdist")

@@ -224,6 +224,17 @@ def test_bundles_of_all_workers_are_kept_and_counted_together(recorded, monkeypa
     result.shows("3 bundles in perf-artifacts", "NOT PROFILED, 2 of them")
 
 
+def test_a_worker_that_cannot_gate_says_why_for_each_test(project):
+    """A device is taken before it can be divided: a line for each test, and no internal error of pytest-xdist."""
+    project.write("conftest.py", "import jax; jax.devices()")
+    project.write("pytest.ini", "[pytest]\nperf_cpu_devices = 99")
+    project.write("test_model.py", "import jax.numpy as jnp\ndef test_step(gate):\n    gate(jnp.tanh, jnp.ones(8))\n")
+    result = project.run("-n", "1")
+    assert result.code == 1
+    result.shows("expected to divide the CPU into 99 devices", "1 of 1 gates was not judged")
+    assert "INTERNALERROR" not in result.text
+
+
 def test_without_a_gate_nothing_is_touched(project):
     """Plain tests under pytest-xdist know nothing of us."""
     project.write("test_plain.py", "def test_plain():\n    pass\n")

@@ -163,3 +163,18 @@ def test_parameters_are_read_from_the_first_line_of_a_program():
     assert parameters_of(text) == "f32[64,64], s32[], f32[2]"
     assert parameters_of("HloModule jit_f, entry_computation_layout={()->f32[]}\n{(f32[2])->f32[]}") == ""
     assert parameters_of("") == ""
+
+
+def test_of_a_test_that_is_run_again_the_attempt_that_made_more_counts(recorder):
+    """A flaky one whose first attempt compiled all, and one that failed before it did."""
+    shared = jax.jit(lambda x: x * 3)
+    for _ in range(3):
+        shared(np.ones(3, np.float32))
+        jax.jit(lambda x: x + 1)(np.ones(4, np.float32))
+        recorder.test("flaky", 1.0)
+    assert of_project(recorder) == [("<lambda>", "f32[3]"), ("<lambda>", "f32[4]")]
+    assert recorder.seen.tests == {"flaky": 1.0}
+    recorder.test("late", 1.0)
+    jax.jit(lambda x: x - 1)(np.ones(3, np.float32))
+    recorder.test("late", 1.0)
+    assert [one.test for one in recorder.seen.of_project()] == ["flaky", "flaky", "late"]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -23,6 +23,7 @@ from jaxgate.model.waiver import Waiver
 from jaxgate.plugin.modes.plan import recall
 from jaxgate.plugin.options.table import AGAINST, TARGET
 from jaxgate.plugin.stash import INSTRUMENTS, MADE_FROM, OTHER_SIDE, SESSION, SETTINGS, STDERR, TESTS, OtherSide
+from jaxgate.plugin.xdist.nodes import is_worker
 from jaxgate.processes.pytest_child import Selection, child_environment, naming
 from jaxgate.report.printable import printable_line
 
@@ -79,6 +80,18 @@ def given_instruments(config: pytest.Config) -> Instruments:
     return config.stash.get(INSTRUMENTS, None) or Instruments()
 
 
+def run_no_test(config: pytest.Config, why: str) -> NoReturn:
+    """End the run; a worker of pytest-xdist must not end in the middle of a test, so there each test that gates fails.
+
+    Raises:
+        pytest.exit.Exception: In one process.
+        pytest.fail.Exception: In a worker.
+    """
+    if is_worker(config):
+        raise pytest.fail.Exception(why, pytrace=False) from None
+    pytest.exit(why, returncode=pytest.ExitCode.USAGE_ERROR)
+
+
 def _start_compiler(config: pytest.Config, session: GateSession) -> None:
     """Start the compiler of a run's target; where it is not installed, no test is run. Its process ends with the run."""
     from jaxgate.ext.targets.topology import NoTargetError  # noqa: PLC0415 - imports JAX
@@ -87,7 +100,7 @@ def _start_compiler(config: pytest.Config, session: GateSession) -> None:
     try:
         session.compiler  # noqa: B018 - starts its process
     except NoTargetError as error:
-        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+        run_no_test(config, str(error))
 
 
 def give_devices(config: pytest.Config, target: Target | None = None) -> None:
@@ -105,7 +118,7 @@ def give_devices(config: pytest.Config, target: Target | None = None) -> None:
     try:
         give_cpu_devices(count, alone=target is not None)
     except DevicesChosenError as error:
-        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+        run_no_test(config, str(error))
 
 
 def read_stored(config: pytest.Config) -> None:
@@ -209,7 +222,7 @@ def _recording(config: pytest.Config, what: str) -> Iterator[tuple[Path, Progres
         with recording(config, what) as found:
             yield found
     except (UsageError, OSError) as error:
-        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
+        run_no_test(config, str(error))
 
 
 def selection(config: pytest.Config) -> Selection:

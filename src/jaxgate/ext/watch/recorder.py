@@ -80,11 +80,18 @@ class Recorder:
         self._stack.close()
 
     def test(self, name: str, seconds: float, *, keep: bool = True) -> None:
-        """Say that what was made since the last time is this test's; ``keep`` if it is wanted."""
+        """Say that what was made since the last time is this test's; ``keep`` if it is wanted.
+
+        Of a test that was run before the attempt counts that made more: the later one finds what the first one compiled.
+        """
         made = [one for event in self._events.log if (one := self._take(name, event)) is not None]
         made += [
             self._made(name, function, miss, traced_s=traced_s) for function, (miss, traced_s) in self._traced.items()
         ]
+        if name in self.seen.tests:
+            others = [one for one in self.seen.made if one.test != name]
+            keep = keep and len(made) > len(self.seen.made) - len(others)
+            self.seen.made = others if keep else self.seen.made
         if keep:
             found = [event.found for event in self._events.log if event.found is not None]
             self.calls += [(one.facts, one.call) for one in found if one.call is not None]

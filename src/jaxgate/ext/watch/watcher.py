@@ -43,6 +43,7 @@ class Watcher:
         self._changes: list[Change] = []
         self._told: list[str] = []
         self._recorder: Recorder | None = None
+        self._begun: float | None = None  # when the attempt began that runs
         self._known: Lock | None = None
         try:
             self._known = read_lock(self._file) if mode in (Watch.JUDGE, Watch.UPDATE) else None
@@ -76,12 +77,21 @@ class Watcher:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Record a test; one that gates compiles for its gate, and is judged by that."""
-        begin = time.perf_counter()
+        self._begun = None
         result = yield
-        if self._recorder is not None:
-            gates = item.get_closest_marker("perf") is not None
-            self._recorder.test(item.nodeid, time.perf_counter() - begin, keep=not gates)
+        self._end_attempt(item)
         return result
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """A test that is run again, as a plug-in for flaky ones does, is recorded again."""
+        self._end_attempt(item)
+        self._begun = time.perf_counter()
+
+    def _end_attempt(self, item: pytest.Item) -> None:
+        if self._recorder is not None and self._begun is not None:
+            gates = item.get_closest_marker("perf") is not None
+            self._recorder.test(item.nodeid, time.perf_counter() - self._begun, keep=not gates)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
