@@ -16,6 +16,7 @@ COMMANDS = {
     "bisect": "bisect",
     "diff": "diff",
     "doctor": "doctor",
+    "explain": "explain",
     "repro": "repro",
     "loop": "",
     "start": "",
