@@ -17,7 +17,7 @@ from jaxgate.plugin.guard_fixtures import at_most_bytes, no_retrace, no_transfer
 from jaxgate.plugin.options.command_line import STARTED, CommandLine
 from jaxgate.plugin.options.settings import begins_at_once, pass_on, read_settings
 from jaxgate.plugin.options.table import WATCH, add_options
-from jaxgate.plugin.stash import GATE, SETTINGS, STDERR, SUSPECT, TESTS, Tests
+from jaxgate.plugin.stash import GATE, SETTINGS, STDERR, SUSPECT, TESTS, Tests, is_worker
 from jaxgate.plugin.xdist import devices, nodes
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if begins_at_once(config, settings):
         begin(config)
     limit = settings.time_limit_s
-    if nodes.is_worker(config):
+    if is_worker(config):
         worker = nodes.Worker(config)
         config.pluginmanager.register(worker, "jaxgate-worker")
         limit = worker.what_is_left_of(limit)
@@ -123,7 +123,7 @@ def gate(request: pytest.FixtureRequest) -> Gate:
     config.stash[TESTS].gates.add(item.nodeid)
     benchmark_rows.install(item)
     benchmark = request.getfixturevalue("benchmark")
-    if nodes.is_worker(config):
+    if is_worker(config):
         benchmark_rows.switch_on(benchmark, config)
     if GATE not in item.stash:
         item.stash[GATE] = begin(config).gate(request, benchmark)
@@ -209,7 +209,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """End the run and write down what it came to; a worker leaves both to its controller."""
     run = gating_run(session.config)
-    if run is not None and not nodes.is_worker(session.config):
+    if run is not None and not is_worker(session.config):
         run.finish(session, exitstatus)
 
 

@@ -19,7 +19,7 @@ from jaxgate.model.outcome import Outcome, Review, UsageError
 from jaxgate.model.workload import Collection
 from jaxgate.plugin.modes import plan
 from jaxgate.plugin.options.command_line import STARTED
-from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
+from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS, is_worker
 from jaxgate.processes.hardware_query import ask_hardware
 from jaxgate.processes.worktree import refuse_installed_copies, refuse_modules_from
 from jaxgate.settings import NOT_FROM, ONLY_FROM, Update
@@ -63,7 +63,7 @@ def finish_unfinished(session: pytest.Session) -> None:
     controller = session.config.pluginmanager.get_plugin("jaxgate-controller")
     if controller is not None and gates is not None:
         controller.settle(gates)
-    if gates is None or hasattr(session.config, "workerinput"):
+    if gates is None or is_worker(session.config):
         return
     ending = Ending(status=ExitStatus(code=int(session.exitstatus)))
     try:

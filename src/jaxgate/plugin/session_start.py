@@ -22,8 +22,17 @@ from jaxgate.model.outcome import UsageError
 from jaxgate.model.waiver import Waiver
 from jaxgate.plugin.modes.plan import recall
 from jaxgate.plugin.options.table import AGAINST, TARGET
-from jaxgate.plugin.stash import INSTRUMENTS, MADE_FROM, OTHER_SIDE, SESSION, SETTINGS, STDERR, TESTS, OtherSide
-from jaxgate.plugin.xdist.nodes import is_worker
+from jaxgate.plugin.stash import (
+    INSTRUMENTS,
+    MADE_FROM,
+    OTHER_SIDE,
+    SESSION,
+    SETTINGS,
+    STDERR,
+    TESTS,
+    OtherSide,
+    is_worker,
+)
 from jaxgate.processes.pytest_child import Selection, child_environment, naming
 from jaxgate.report.printable import printable_line
 

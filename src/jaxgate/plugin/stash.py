@@ -53,3 +53,8 @@ MADE_FROM: pytest.StashKey[Provenance | None] = pytest.StashKey()
 """Where a recording comes from, where another process of this run knew it first."""
 SUSPECT = "suspect"
 """Outcome of a test that was slower in this process and waits for the others."""
+
+
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this process runs tests for another one, as pytest-xdist's do."""
+    return hasattr(config, "workerinput")

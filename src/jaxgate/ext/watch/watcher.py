@@ -19,7 +19,7 @@ from jaxgate.ext.watch.text import report
 from jaxgate.keep.files import write_atomic
 from jaxgate.model.outcome import UsageError
 from jaxgate.model.words import plural
-from jaxgate.plugin.stash import SETTINGS, TESTS
+from jaxgate.plugin.stash import SETTINGS, TESTS, is_worker
 from jaxgate.plugin.xdist import nodes
 from jaxgate.settings import Watch
 
@@ -105,7 +105,7 @@ class Watcher:
         """Hand on what a worker saw; else write or judge."""
         if self._recorder is not None:
             seen = self._recorder.end()
-            if nodes.is_worker(self._config):
+            if is_worker(self._config):
                 output: dict[str, Any] = self._config.workeroutput  # type: ignore[attr-defined]  # pytest-xdist's
                 output[_FROM_WORKER] = _SEEN.dump_json(seen).decode()
                 return

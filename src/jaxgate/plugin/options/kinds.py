@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from jaxgate.plugin.options.table import AGAINST, DISTRIBUTED, MODES, PLAN, TARGET, UPDATE, WHY
+from jaxgate.plugin.stash import is_worker
 from jaxgate.settings import UPGRADE_TO, RunKind, Update
 
 _NO_OTHER = "{kind} cannot be combined with another kind of run; drop {other}"
@@ -101,7 +102,7 @@ def _read_update(config: pytest.Config) -> Update:
     typed = any(
         part == UPDATE.flag or part.startswith((f"{UPDATE.flag}=", "@")) for part in arguments
     )  # @: a file of them
-    if not typed and not hasattr(config, "workerinput"):
+    if not typed and not is_worker(config):
         raise pytest.UsageError(
             f"{UPDATE.flag} is a command: expected it on the command line, found it in addopts or PYTEST_ADDOPTS; remove it "
             "there, a run that records judges nothing"

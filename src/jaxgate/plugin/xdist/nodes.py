@@ -12,7 +12,7 @@ import pytest
 
 from jaxgate.plugin import benchmark_rows
 from jaxgate.plugin.gating import begin, gating_run
-from jaxgate.plugin.stash import MADE_FROM, OTHER_SIDE, SESSION, SETTINGS, SUSPECT, TESTS, OtherSide, Tests
+from jaxgate.plugin.stash import MADE_FROM, OTHER_SIDE, SESSION, SETTINGS, SUSPECT, TESTS, OtherSide, Tests, is_worker
 from jaxgate.plugin.xdist import devices
 from jaxgate.plugin.xdist.messages import DeltaTracker, SessionDelta, absorb, pack, unpack
 
@@ -50,11 +50,6 @@ class WorkerMessage:
     tests: Tests | None = None
     delta: SessionDelta | None = None
     reports: tuple[dict[str, Any], ...] = ()
-
-
-def is_worker(config: pytest.Config) -> bool:
-    """Whether this process runs tests for another one."""
-    return hasattr(config, "workerinput")
 
 
 def is_controller(config: pytest.Config) -> bool:
