@@ -30,9 +30,9 @@ from jaxgate.judge.verdict import judge
 from jaxgate.keep.cache import FloorStore, ReferenceCache
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.model.baseline import Baseline, Provenance, StoredBaseline
-from jaxgate.model.computation import Computation
+from jaxgate.model.computation import MAX_STEPS, STEPS, Computation
 from jaxgate.observe.duel.sides import Opponents
-from jaxgate.observe.execute.steps import MAX_STEPS, MORE_NS, STEPS
+from jaxgate.observe.execute.steps import MORE_NS
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
 from jaxgate.report.units import show

@@ -95,6 +95,8 @@ class MaxBatch:
 STEPS = 3
 """First calls of a case, each fed from the one before: the commonest retrace comes at the second, and shows whether it settles
 at the third."""
+MAX_STEPS = 20
+"""Steps in all: a trace at every tenth comes twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,7 +147,8 @@ class Gate:
             options: Claims as keywords: ``max_temp_bytes=2_000_000``, ``exact_collectives=1``, ``min_aliased_bytes=…``,
                 ``uses="cudnn"`` for a library routine that the program must call;
                 and further fields of ``Computation``: ``expected_traces``, ``analytic_flops``, ``next_args``,
-                ``contract``, ``rtol``, ``atol``; ``grow=Growth(at, layers=[2, 4, 8])`` for laws of growth; ``eager=True`` for plain Python around jitted calls, called as it is.
+                ``contract``, ``rtol``, ``atol``; with ``eager=True`` ``requests``, the arguments of calls that follow, none of
+                which may compile; ``grow=Growth(at, layers=[2, 4, 8])`` for laws of growth; ``eager=True`` for plain Python around jitted calls, called as it is.
 
         Returns:
             The verdict, if the test goes on. One that only the clock makes red waits for the end of the session,

@@ -104,7 +104,7 @@ def _known(options: Mapping[str, Any]) -> Mapping[str, Any]:
     Raises:
         TypeError: If one is not.
     """
-    allowed = _OPTIONS & set(Computation.__dataclass_fields__)
+    allowed = (_OPTIONS & set(Computation.__dataclass_fields__)) | {"requests"}
     unknown = sorted(set(options) - allowed)
     if unknown:
         own = "the function's own keyword arguments go into kwargs={...}"

@@ -93,6 +93,8 @@ def rank_causes(
 
 def _retraced(now: Measurement, _: Baseline | None) -> Iterator[Cause]:
     lines = now.culprits.retraces
+    meant = list(dict.fromkeys(line.partition(" re")[0] for line in lines))[: now.expected_traces - 1]  # `step 2`
+    lines = tuple(line for line in lines if line.partition(" re")[0] not in meant) or lines
     if lines:
         yield Cause(text=lines[0], explains=_CALLS, sure="cause unknown" not in lines[0])
     elif now.facts.sampled_traces or now.facts.sampled_compiles:

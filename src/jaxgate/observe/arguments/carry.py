@@ -184,3 +184,32 @@ def _weak(tree: Any) -> list[bool]:
 def _keys(tree: Any) -> list[Any]:
     extended = jax.dtypes.extended
     return [dtype if dtype is not None and jax.dtypes.issubdtype(dtype, extended) else None for dtype in _dtypes(tree)]
+
+
+class Requests:
+    """Feeds one request after the other, and begins again after the last.
+
+    Args:
+        first: The arguments of the first call.
+        others: Those of the calls that follow.
+
+    Attributes:
+        count: How many steps it takes until each was fed.
+
+    Raises:
+        TypeError: If one has another number of arguments.
+        ValueError: If there are none, or more than a case has steps.
+    """
+
+    def __init__(self, first: Sequence[Any], others: Sequence[Sequence[Any]], most: int) -> None:
+        self._all = [tuple(first), *map(tuple, others)]
+        self.count, self._at = len(self._all), 0
+        if not 1 < self.count <= most:
+            raise ValueError(f"expected 1 to {most - 1} requests beside the first, found {self.count - 1}")
+        if {len(one) for one in self._all} != {len(first)}:
+            raise TypeError(f"expected {len(first)} arguments in each of requests=, as in the first call")
+
+    def __call__(self, _output: Any, _args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of the next step."""
+        self._at = (self._at + 1) % self.count
+        return self._all[self._at]

@@ -20,9 +20,9 @@ import numpy as np
 
 from jaxgate.ext.growth.model import Growth
 from jaxgate.model.claim import Claim
-from jaxgate.model.computation import Batch, Computation
+from jaxgate.model.computation import MAX_STEPS, Batch, Computation
 from jaxgate.model.workload import Case, Tolerance
-from jaxgate.observe.arguments.carry import Carry, Names, positions_of
+from jaxgate.observe.arguments.carry import Carry, Names, Requests, positions_of
 
 _JITTED = type(jax.jit(lambda: None))
 _NUMBERS = (bool, int, float, complex)
@@ -193,6 +193,14 @@ def case_of_function(
         raise TypeError("expected carry= or next_args=, found both; either says what the next step is called with")
     if stages_itself(function):
         options = {**options, "eager": True}
+    if (requests := options.get("requests")) is not None:
+        options = {name: value for name, value in options.items() if name != "requests"}
+        if not options.get("eager") or carry is not None or "next_args" in options:
+            raise TypeError(
+                "expected eager=True with requests=, and neither carry= nor next_args=: a function that brings each "
+                "request into a shape that is compiled"
+            )
+        options["next_args"] = Requests(args, requests, MAX_STEPS)
     if isinstance(grow := options.get("grow"), Growth):
         options = {**options, "grow": grow.through(partial(_at_size, function, kwargs, donate))}
     if options.get("eager"):

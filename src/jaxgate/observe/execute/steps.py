@@ -6,13 +6,13 @@ Steps that go on from the first ones, as many as half a second holds: what comes
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxgate.model.computation import STEPS
+from jaxgate.model.computation import MAX_STEPS, STEPS
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.arguments.carry import NextArgs, advance, undeclared_state
 from jaxgate.observe.arguments.feeder import Call, on_device, on_host
@@ -149,8 +149,6 @@ def following(subject: Subject, next_args: NextArgs | None, output: Any, call: C
     return None if threaded is None else subject.placed(threaded)
 
 
-MAX_STEPS = 20
-"""Steps in all: a trace at every tenth comes twice."""
 MORE_NS = 500_000_000
 """What the further ones may take."""
 
@@ -176,7 +174,8 @@ def take_further_steps(
     """
     assert stepped.last is not None  # the steps go on once
     (output, call), stepped.last = stepped.last, None
-    if stepped.retraces or together is not ALONE:  # ranks would have to agree before each of them
+    least = getattr(stepped.next_args, "count", 0)  # requests that must all be seen
+    if (stepped.retraces and not least) or together is not ALONE:  # ranks would have to agree before each of them
         return Further()
     unseen = ""
     if not declared and subject.name and not subject.consumes:
@@ -188,7 +187,7 @@ def take_further_steps(
     lines: dict[str, str] = {}
     before = argument_keys(*call, subject.names, subject.static)
     for step in range(STEPS + 1, MAX_STEPS + 1):
-        if spent_ns + stepped.step_ns > MORE_NS:
+        if step > least and spent_ns + stepped.step_ns > MORE_NS:
             break
         begin = clock()
         try:
@@ -199,8 +198,8 @@ def take_further_steps(
             seen = argument_keys(*call, subject.names, subject.static)
             with record(explain=True, others=not subject.name) as events, guarded(f"step {step}"):
                 output = subject.call(call)
-        except InvalidCaseError as error:  # who made it may have had no more than so many in mind
-            return Further(unseen=f"{error}: no more steps are counted", later=later, lines=lines, steps=last)
+        except InvalidCaseError as error:
+            return _broken_off(error, Further(later=later, lines=lines, steps=last), wanted=step <= least)
         last = step
         culprits = stepped.blame.culprits(events)
         again = [culprit for culprit in culprits if culprit.key in stepped.missed or culprit.function == subject.name]
@@ -214,6 +213,17 @@ def take_further_steps(
     if not subject.name and last > STEPS:
         stepped.left.look((output, call), steps=last - STEPS)
     return Further(unseen=unseen, later=later, lines=lines, steps=last)
+
+
+def _broken_off(error: InvalidCaseError, seen: Further, *, wanted: bool) -> Further:
+    """What was seen before a step failed: who made it may have had no more in mind.
+
+    Raises:
+        InvalidCaseError: If the step was wanted.
+    """
+    if wanted:
+        raise error
+    return replace(seen, unseen=f"{error}: no more steps are counted")
 
 
 def _compiled_here(events: Events, culprits: Sequence[Culprit]) -> dict[str, str]:
