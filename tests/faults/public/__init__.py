@@ -300,6 +300,14 @@ REGRESSIONS = (
         moves={"cyclic_objects"}, culprit=r"^each step makes reference cycles.*: 31 × Module",
         fixed="open; nothing that refers back, or `gc.freeze`",
     ),
+    regression(
+        "patrick-kidger/equinox", 973,
+        "a library's own way to jit works in Python at each call; its release of today waits for the result, too",
+        "filtered_call",
+        ("jitted = jax.jit", "jitted = eqx.filter_jit"),
+        moves={"python_calls"}, culprit=r"^waits for the device in each call: jax.Array.block_until_ready 0 → 1",
+        fixed="fewer checks at each call (#983); `jax.jit` where all leaves are arrays",
+    ),
 )  # fmt: skip
 
 NOT_REBUILT = {
