@@ -19,7 +19,7 @@ FAULTS = (
             "    found = (product(x_ref[...]) + product(0.5 * x_ref[...])) / 1.5\n",
         ),
         moves={"matmul_flops"},
-        culprit=r"float32\[32,128\] x float32\[128,32\] 16 → 32",
+        culprit=r"float32\[32,256\] x float32\[256,128\] 8 → 16",
     ),
     fault(
         "the last rows are in no block",
