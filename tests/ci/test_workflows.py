@@ -162,7 +162,7 @@ def test_only_workflows_that_run_no_foreign_code_may_write():
         "comment": {"actions": "read", "contents": "read", "pull-requests": "write"},
         "history": {"actions": "read", "contents": "write"},
     }
-    assert writing == [f"{name}.yml" for name in may]
+    assert writing == [*(f"{name}.yml" for name in may), "release.yml"]
     for name, permissions in may.items():
         file = yaml.safe_load((REPOSITORY / f".github/workflows/{name}.yml").read_text(encoding="utf-8"))
         assert (file["permissions"], list(file[True]), list(file["jobs"])) == ({}, ["workflow_run"], [name])
@@ -170,6 +170,15 @@ def test_only_workflows_that_run_no_foreign_code_may_write():
         assert job["permissions"] == permissions
         checkouts = [step["with"]["ref"] for step in job["steps"] if "checkout" in step.get("uses", "")]
         assert checkouts == ["${{ github.event.repository.default_branch }}"]
+
+
+def test_only_a_tag_publishes():
+    """By a token of the moment, which the index trusts in one environment; nothing of the repository may be written."""
+    file = yaml.safe_load((REPOSITORY / ".github/workflows/release.yml").read_text(encoding="utf-8"))
+    assert (file["permissions"], file[True], list(file["jobs"])) == ({}, {"push": {"tags": ["v*"]}}, ["publish"])
+    job = file["jobs"]["publish"]
+    assert (job["environment"], job["permissions"]) == ("pypi", {"contents": "read", "id-token": "write"})
+    assert "secrets." not in str(job)
 
 
 def test_the_history_takes_runs_of_main_alone():

@@ -109,7 +109,7 @@ def test_misuse_is_told(project):
         "expected one call of gate in a test, found a second",
         "found one that is jitted already; put donate_argnames into its own jax.jit",
         "expected one of the arguments state, batch, found 'nothing'",
-        "gate() has no option tolerance; expected one of: analytic_flops, atol, contract, eager, expected_traces, grow, next_args, rtol",
+        "gate() has no option tolerance; expected one of: analytic_flops, atol, contract, eager, expected_traces, grow, next_args, requests, rtol",
     )
     assert "gate.py" not in result.text  # nor any other line of ours
     assert "During handling" not in result.text

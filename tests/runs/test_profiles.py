@@ -127,8 +127,10 @@ def test_a_green_run_removes_the_last_bundles_and_keeps_the_history(red):
         HISTORY,
         IGNORED,
         MARKER,
+        "codequality.json",
         "report.html",
         "results.json",
+        "results.sarif",
         "summary.md",
     }
     assert len(list((red.path / "perf-artifacts" / HISTORY).iterdir())) == 2
