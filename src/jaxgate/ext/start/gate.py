@@ -25,6 +25,7 @@ from jaxgate.observe.machine.environment import first_device
 from jaxgate.observe.tools import Announce
 from jaxgate.plugin.gate_arguments import usage_errors
 from jaxgate.plugin.gated_test import nothing_decided
+from jaxgate.processes.child import run_child
 from jaxgate.processes.pytest_child import ended, last_line, run_test
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ STARTS = "JAXGATE_STARTS"
 """When a process was started, the folder for what it shows, and the name of the case."""
 _SAID = "said"
 _SEED = "PYTHONHASHSEED"
+_PATIENCE_S = 3600.0
+"""Seconds after which a process that starts the job is ended."""
 
 
 class GateStart:
@@ -78,7 +81,11 @@ def _judge(job: Job, test: str, session: GateSession, case: str, progress: Annou
         progress(f"starting it in a fresh process, {number} of 2")
         variables = cache_variables(str(folder.parent / "cache"), str(folder / "programs"))
         variables |= {_SEED: str(number), STARTS: f"{time.time()}={case}={folder}"}
-        done = run_test(session.again, test, variables, [f"--perf-artifacts={folder / 'pages'}"])
+        run = partial(run_child, timeout_s=_PATIENCE_S)
+        try:
+            done = run_test(session.again, test, variables, [f"--perf-artifacts={folder / 'pages'}"], run)
+        except TimeoutError as error:
+            raise InvalidCaseError("starting the job in another process", str(error)) from error
         said = ReferenceCache(folder).load(_SAID)
         if said is None:
             why = next((reason for _, reason in ended(done)), last_line(done))
