@@ -9,6 +9,7 @@ that fails ends it with exit code 1.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -44,8 +45,6 @@ def run(*command: object, folder: Path, **environment: str) -> str:
 
 def _settings() -> dict[str, str]:
     """Where packages come from, as pip was told."""
-    import os  # noqa: PLC0415 - nothing else here may look at the environment
-
     return {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_", "REQUESTS_"))}
 
 

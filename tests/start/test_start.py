@@ -18,7 +18,7 @@ from jaxgate.model.measurement import InvalidCaseError
 HERE_FILE = "tests/start/test_start.py"
 HERE = HardwareKey(platform="cpu", device_kind="AMD EPYC", devices=1)
 SECONDS = dict.fromkeys(PHASES, 0.0) | {"imports": 2.0, "compile": 1.0, "rest": 0.1}
-TEXTS = {"step": "module {\n  %cst = 1\n}", "init": "module {\n}"}
+TEXTS = {"step": "module {\n  %cst = 1\n}", "init": "module {\n}", "anew": ""}
 
 
 def nothing():
@@ -94,9 +94,10 @@ def test_what_the_second_process_does_again_is_red(second, about, found, culprit
 
 def test_one_process_asks_once_for_a_program():
     """A function that is jitted anew, or compiled ahead and then called."""
-    judged = verdict(started("init", "step", "step"), started("*init", "*step", "*step"))
-    assert judged.findings[0].detail == "one process asks the compiler again for what it has: 1 program"
-    assert str(judged.causes[0]) == "step at train.py:7"
+    for first in (started("init", "step", "step"), started("init", "step", "*anew")):
+        judged = verdict(first, started("*init", "*step", "*step"))
+        assert judged.findings[0].detail == "one process asks the compiler again for what it has: 1 program"
+        assert str(judged.causes[0]) == f"{first.programs[-1].function} at train.py:7"
 
 
 def test_the_line_says_where_the_time_goes():
@@ -131,7 +132,7 @@ def test_a_start_is_noted_program_by_program():
         doubled(jnp.ones(3))
         return doubled(jnp.ones(5))
 
-    found = Started.of(begin(start, time.time() - 3))
+    found = Started.of(begin(start, time.time() - 3, getattr(jax.config, CACHE)))
     ours = [one for one in found.programs if one.function == "doubled"]
     assert [(one.where.rpartition(":")[0], one.loaded) for one in ours] == [(HERE_FILE, False)] * 2
     assert tuple(found.seconds) == PHASES
@@ -140,16 +141,20 @@ def test_a_start_is_noted_program_by_program():
     assert found.seconds["load"] == 0
 
 
-def test_a_job_that_keeps_its_programs_elsewhere_is_no_start(tmp_path):
-    """A folder that a run before has filled would hide what is compiled."""
+def test_what_is_no_start_is_invalid(tmp_path):
+    """A folder of its own, which a run before has filled, set by the job or by whoever imports it; nothing that is asked for; an error."""
     before = getattr(jax.config, CACHE)
     try:
-        with pytest.raises(InvalidCaseError, match="expected jax_compilation_cache_dir to be left as it is"):
-            begin(lambda: jax.config.update(CACHE, str(tmp_path)), time.time())
+        with pytest.raises(InvalidCaseError, match="expected jax_compilation_cache_dir to be left alone"):
+            begin(lambda: jax.config.update(CACHE, str(tmp_path)), time.time(), before)
     finally:
         jax.config.update(CACHE, before)
+    with pytest.raises(InvalidCaseError, match="expected jax_compilation_cache_dir to be left alone"):
+        begin(lambda: None, time.time(), str(tmp_path))
+    with pytest.raises(InvalidCaseError, match="expected a program that is asked for, found none"):
+        begin(lambda: None, time.time(), before)
     with pytest.raises(InvalidCaseError, match="starting: ZeroDivisionError"):
-        begin(lambda: 1 / 0, time.time())
+        begin(lambda: 1 / 0, time.time(), before)
 
 
 def test_jax_knows_the_variables():

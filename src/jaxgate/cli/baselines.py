@@ -5,7 +5,6 @@ What is stored, as a table for people or as JSON for machines.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -21,7 +20,7 @@ from jaxgate.keep.git import utc_today
 from jaxgate.keep.inventory import read_inventory
 from jaxgate.model.inventory import Inventory, KeptCase, StoredFile
 from jaxgate.model.words import cut, plural
-from jaxgate.report.printable import aligned, printable, printable_line
+from jaxgate.report.printable import aligned, json_text, printable_line
 from jaxgate.report.units import show
 
 MAX_LISTED = 20
@@ -72,7 +71,7 @@ def inventory_json(found: Inventory, ages: Mapping[str, int | None], expiry: Map
         "waivers": [{**asdict(waiver), "expires": waiver.expires.isoformat()} for waiver in found.waivers],
         "waiver_problem": found.waiver_problem,
     }
-    return printable(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
+    return json_text(content)
 
 
 def _files(files: Sequence[StoredFile]) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from jaxgate.keep.files import RUN_BYTES, read_json
 from jaxgate.keep.strict import adapter_of, first_problem
 from jaxgate.model.outcome import RESULTS_SCHEMA, RunRecord
 
+RESULTS = "results.json"
+
 
 class UnreadableResultsError(ValueError):
     """A file that is no run's results; the text says what was expected and found."""
@@ -25,12 +27,18 @@ def read_run_file(path: Path) -> Any:
     return read_json(path, limit=RUN_BYTES)
 
 
+def results_file(path: Path) -> Path:
+    """The results of a run: a file, or those that a folder holds."""
+    return path / RESULTS if path.is_dir() else path
+
+
 def read_results(path: Path) -> RunRecord:
-    """Read the results of a run.
+    """Read the results of a run, out of a file or the folder that holds it.
 
     Raises:
         UnreadableResultsError: If the file cannot be read, or is something else.
     """
+    path = results_file(path)
     try:
         content = read_run_file(path)
     except (OSError, ValueError) as error:

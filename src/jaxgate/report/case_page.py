@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -13,7 +12,7 @@ from jaxgate.ext.profile.table import communication_line, markdown_table, step_l
 from jaxgate.model.baseline import StoredBaseline
 from jaxgate.model.measurement import Measurement, Roofline
 from jaxgate.model.verdict import Verdict
-from jaxgate.report.printable import fenced, printable
+from jaxgate.report.printable import fenced, json_text, printable
 from jaxgate.report.text import open_questions, roofline_rows
 from jaxgate.report.units import show, show_ratio
 
@@ -61,7 +60,7 @@ def verdict_json(verdict: Verdict) -> str:
     """The verdict as JSON, with the number of its schema."""
     ranked_by = {"causes": {"__all__": {"root", "amount"}}}  # their order says it
     content = _adapter().dump_python(verdict, mode="json", exclude=ranked_by)
-    return printable(json.dumps({"schema": VERDICT_SCHEMA, **content}, indent=2, ensure_ascii=False)) + "\n"
+    return json_text({"schema": VERDICT_SCHEMA, **content})
 
 
 def report(

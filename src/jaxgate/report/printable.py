@@ -11,6 +11,7 @@ Tables as plain text: aligned columns, two spaces between them, no frame and no 
 from __future__ import annotations
 
 import html
+import json
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -105,6 +106,11 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), texts
     if not texts:
         return [line.rstrip() for line in lines]
     return [f"{line}{printable(text)}" for line, text in zip(lines, texts, strict=True)]
+
+
+def json_text(content: object) -> str:
+    """A file for machines: its texts do nothing in a terminal."""
+    return printable(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
 
 
 def _columns(text: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
@@ -15,7 +14,7 @@ from jaxgate.ext.history.text import describe_drift
 from jaxgate.model.decision import Status
 from jaxgate.model.outcome import RESULTS_SCHEMA, Outcome
 from jaxgate.model.verdict import CallTimes, Figures, Finding, Verdict
-from jaxgate.report.printable import printable
+from jaxgate.report.printable import json_text
 from jaxgate.report.text import explain
 
 PREFIX = "jaxgate"
@@ -49,7 +48,7 @@ def results_json(outcome: Outcome) -> str:
         "environments": [dict(one) for one in environments],
         "cases": [_case(verdict, outcome, environments) for verdict in outcome.verdicts],
     }
-    return printable(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
+    return json_text(content)
 
 
 def _case(verdict: Verdict, outcome: Outcome, environments: Sequence[Mapping[str, str]]) -> dict[str, Any]:

@@ -81,12 +81,14 @@ def _outcome(session: GateSession, ending: Ending, selected: AbstractSet[str], e
     top = Path(run_git(root, "rev-parse", "--show-toplevel") or root)
     project = root.relative_to(top) if root.is_relative_to(top) else Path()
     compiled_as, elsewhere = session.settings.compiled_as, session.settings.elsewhere
-    baseline_edits, judged_by = _edits(session) if session.settings.strict else ((), ())
+    strict = session.settings.strict
+    base = merge_base(session.project) if strict or any(verdict.fails for verdict in result.verdicts) else None
+    baseline_edits, judged_by = _edits(session, base) if strict else ((), ())
     return Outcome(
         verdicts=tuple(result.verdicts),
         tests=tests,
         project="" if project == Path() else f"{project.as_posix()}/",
-        lines=_lines(session, tests, top),
+        lines=_lines(session, tests, top, base),
         texts={
             v.case: explain(v, test=tests.get(v.case, ""), compiled_as=compiled_as, elsewhere=elsewhere)
             for v in result.verdicts
@@ -109,7 +111,7 @@ def _outcome(session: GateSession, ending: Ending, selected: AbstractSet[str], e
     )
 
 
-def _lines(session: GateSession, tests: Mapping[str, str], top: Path) -> dict[str, str]:
+def _lines(session: GateSession, tests: Mapping[str, str], top: Path, base: str | None) -> dict[str, str]:
     """Where to look first for each case that failed, by the paths that the pages of a repository know."""
     found: dict[str, str] = {}
     for verdict in session.result.verdicts:
@@ -118,8 +120,7 @@ def _lines(session: GateSession, tests: Mapping[str, str], top: Path) -> dict[st
             path = (folder / line).resolve()
             if verdict.fails and line and path.is_relative_to(top):
                 found.setdefault(verdict.case, path.relative_to(top).as_posix())
-    base = merge_base(session.project) if found else None
-    changed = changed_lines(session.project, base) if base else {}
+    changed = changed_lines(session.project, base) if base and found else {}
     return {case: in_the_diff(line, changed) for case, line in found.items()}
 
 
@@ -131,9 +132,8 @@ def _problems(session: GateSession, orphans: Orphans | None) -> Iterator[str]:
         yield from (f"{session.short(error.path)} is unreadable: {error.reason}" for error in orphans.unreadable)
 
 
-def _edits(session: GateSession) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+def _edits(session: GateSession, base: str | None) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """What the checkout changes since it left the trunk: baselines, ``None`` if git does not know; lines that say how it is judged."""
-    base = merge_base(session.project)
     if base is None:  # no git, a checkout without history: the page says that it is not known
         return None, ()
     files = run_git(session.project, "diff", "--name-status", base, "--", str(session.settings.stored))

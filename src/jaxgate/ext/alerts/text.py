@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 from jaxgate.model.outcome import RunRecord
-from jaxgate.report.printable import printable
+from jaxgate.report.printable import json_text
 from jaxgate.report.pull_request import place
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -50,7 +49,7 @@ def sarif(run: RunRecord) -> str:
     found = list(alerts(run))
     hardware = next((case.folder for case in run.cases if case.folder), "unknown")
     rules = sorted({alert.rule for alert in found})
-    return _json(
+    return json_text(
         {
             "$schema": SCHEMA,
             "version": "2.1.0",
@@ -68,7 +67,7 @@ def sarif(run: RunRecord) -> str:
 
 def code_quality(run: RunRecord) -> str:
     """GitLab's report: a list, empty where nothing is red."""
-    return _json(
+    return json_text(
         [
             {
                 "description": alert.short,
@@ -99,7 +98,3 @@ def _result(alert: Alert, rule: int) -> dict[str, Any]:
         "locations": [{"physicalLocation": where}],
         "partialFingerprints": {"jaxgateCase/v1": alert.fingerprint},
     }
-
-
-def _json(content: Any) -> str:
-    return printable(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"

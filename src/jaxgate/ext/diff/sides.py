@@ -12,7 +12,7 @@ from jaxgate.ext.history.model import HistoryPoint
 from jaxgate.judge.figures import figures_of_baseline
 from jaxgate.keep.baselines import read_all
 from jaxgate.keep.git import revision_files
-from jaxgate.keep.results import read_results
+from jaxgate.keep.results import RESULTS, read_results
 from jaxgate.keep.strict import CorruptBaselineError
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.machine import split_folder_name
@@ -20,7 +20,6 @@ from jaxgate.model.numbers import FACT_NAMES
 from jaxgate.model.outcome import RunRecord, UsageError
 from jaxgate.model.words import plural, shortlist
 
-RESULTS = "results.json"
 MAX_NAMED = 6
 
 
@@ -31,7 +30,7 @@ def side_of_results(name: str, path: Path) -> DiffSide:
         UnreadableResultsError: If it cannot be read.
         UsageError: If no case of it has figures: an earlier jaxgate wrote none.
     """
-    run = read_results(path / RESULTS if path.is_dir() else path)
+    run = read_results(path)
     cases = _grouped(
         (
             case.case,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from math import exp, log
@@ -11,7 +10,7 @@ from typing import Any
 
 from jaxgate.ext.diff.model import CaseDiff, QuantityDiff, RunDiff, Way
 from jaxgate.model.words import plural, shortlist
-from jaxgate.report.printable import aligned, code, plain, printable, printable_line
+from jaxgate.report.printable import aligned, code, json_text, plain, printable, printable_line
 from jaxgate.report.units import show_pair, show_ratio
 
 DIFF_SCHEMA = 1
@@ -70,7 +69,7 @@ def diff_json(diff: RunDiff) -> str:
         "only_first": list(diff.only_first),
         "only_second": list(diff.only_second),
     }
-    return printable(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
+    return json_text(content)
 
 
 def _counts(diff: RunDiff) -> str:

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from jaxgate.cli.console import refuse, say, unknown, write
 
-RESULTS = "results.json"
-
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Declare ``jaxgate explain``."""
@@ -41,9 +39,8 @@ def _explain(known: argparse.Namespace, rest: list[str]) -> int:
 
     if rest:
         return unknown("explain", rest)
-    path = Path(known.results)
     try:
-        run = read_results(path / RESULTS if path.is_dir() else path)
+        run = read_results(Path(known.results))
     except UnreadableResultsError as error:
         return refuse("explain", f"{error}; a run leaves one: pytest", 2)
     if known.case is None:

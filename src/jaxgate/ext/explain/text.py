@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
 from jaxgate.ext.explain.model import experiments
 from jaxgate.model.outcome import CaseRecord, RunRecord
-from jaxgate.report.printable import printable
+from jaxgate.report.printable import json_text
 
 SCHEMA = 1
 
@@ -40,7 +39,7 @@ def explanation_json(case: CaseRecord) -> str:
         "bundle": case.bundle or None,
         "next": [asdict(one) for one in experiments(case)],
     }
-    return printable(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
+    return json_text(content)
 
 
 def listed(run: RunRecord) -> Iterator[str]:
@@ -68,4 +67,4 @@ def listed_json(run: RunRecord) -> str:
         "problems": list(run.problems),
         "cases": cases,
     }
-    return printable(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
+    return json_text(content)

@@ -5,7 +5,6 @@ Drift, creep and steps in words, a line each.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -18,7 +17,7 @@ from jaxgate.ext.history.model import HistoryCase, HistoryPoint
 from jaxgate.model.verdict import Finding
 from jaxgate.model.waiver import TIME
 from jaxgate.model.words import plural, shortlist
-from jaxgate.report.printable import aligned, printable, printable_line
+from jaxgate.report.printable import aligned, json_text, printable_line
 from jaxgate.report.units import show, show_pair, show_ratio
 
 CURVE = 60
@@ -75,7 +74,7 @@ def history_json(found: Sequence[HistoryCase] | Sequence[HistoryPoint]) -> str:
     """Everything, for machines; ``docs/history.md`` says what each key means."""
     key = "points" if found and isinstance(found[0], HistoryPoint) else "cases"
     content = {"schema": _SCHEMA, key: [asdict(one) for one in found]}
-    return printable(json.dumps(content, indent=2, ensure_ascii=False)) + "\n"
+    return json_text(content)
 
 
 def sparkline(values: Sequence[float | None], width: int = CURVE) -> str:

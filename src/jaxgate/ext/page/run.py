@@ -8,10 +8,10 @@ from pathlib import Path
 
 from jaxgate.cli.console import refuse
 from jaxgate.ext.page.writing import write_page
-from jaxgate.keep.results import UnreadableResultsError, read_results
+from jaxgate.keep.results import UnreadableResultsError, read_results, results_file
 from jaxgate.model.outcome import RunRecord
 
-RESULTS, PAGE = "results.json", "report.html"
+PAGE = "report.html"
 
 
 def report(paths: Sequence[Path], output: Path | None) -> int:
@@ -25,7 +25,7 @@ def report(paths: Sequence[Path], output: Path | None) -> int:
     Returns:
         The exit code: 2 if results cannot be read, or the page cannot be written.
     """
-    files = [path / RESULTS if path.is_dir() else path for path in paths]
+    files = [results_file(path) for path in paths]
     page = output or (files[0].parent / PAGE if len(files) == 1 else Path(PAGE))
     try:
         runs = [read_results(file) for file in files]

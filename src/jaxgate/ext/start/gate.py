@@ -79,7 +79,7 @@ def _judge(job: Job, test: str, session: GateSession, case: str, progress: Annou
 
     def start(number: int, folder: Path) -> Started:
         progress(f"starting it in a fresh process, {number} of 2")
-        variables = cache_variables(str(folder.parent / "cache"), str(folder / "programs"))
+        variables = cache_variables(str(_cache_of(folder)), str(folder / "programs"))
         variables |= {_SEED: str(number), STARTS: f"{time.time()}={case}={folder}"}
         run = partial(run_child, timeout_s=_PATIENCE_S)
         try:
@@ -107,10 +107,14 @@ def _judge(job: Job, test: str, session: GateSession, case: str, progress: Annou
 def leave(start: Callable[[], Any], began: float, folder: Path) -> None:
     """Start the job in this process, and leave in a folder what that shows, or what it fails of."""
     try:
-        said = begin(start, began)
+        said = begin(start, began, str(_cache_of(folder)))
     except InvalidCaseError as error:
         said = {"failed": [error.stage, error.reason]}
     ReferenceCache(folder).save(_SAID, said, [])
+
+
+def _cache_of(folder: Path) -> Path:
+    return folder.parent / "cache"
 
 
 def _why_not(session: GateSession) -> str:

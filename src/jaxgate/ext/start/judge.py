@@ -99,12 +99,12 @@ def _missed(starts: tuple[Started, Started], texts: tuple[Texts, Texts]) -> list
 
 
 def _repeated(one: Started, text: Texts) -> list[str]:
-    """Programs with the text of one that was asked for before."""
+    """Programs that a cache had which was empty, or with the text of one that was asked for before: JAX does not keep all."""
     seen: set[str] = set()
     found = []
     for place, program in enumerate(one.programs):
         text_here = text(place)
-        if text_here and text_here in seen:
+        if program.loaded or (text_here and text_here in seen):
             found.append(_named(program))
         seen.add(text_here)
     return found

@@ -31,27 +31,32 @@ def cache_variables(folder: str, dumps: str) -> dict[str, str]:
     }
 
 
-def begin(start: Callable[[], Any], began: float) -> dict[str, Any]:
+def begin(start: Callable[[], Any], began: float, cache: str) -> dict[str, Any]:
     """Call a function in a process that was started for it.
 
     Args:
         start: Gives what the job waits for first.
         began: When the process was started, as ``time.time`` says it.
+        cache: The folder that the process keeps its programs in.
 
     Returns:
         What ``Started.of`` reads.
 
     Raises:
-        InvalidCaseError: If it fails, or keeps compiled programs elsewhere.
+        InvalidCaseError: If it fails, keeps compiled programs elsewhere, or asks for none.
     """
-    imports_s, folder = time.time() - began, getattr(jax.config, CACHE)
+    imports_s = time.time() - began
     clock = time.perf_counter()
     with guarded("starting"), record() as events:
         jax.block_until_ready(start())
     took_s = time.perf_counter() - clock
-    if getattr(jax.config, CACHE) != folder:
+    if getattr(jax.config, CACHE) != cache:  # it may be full
         raise InvalidCaseError(
-            "starting", f"expected {CACHE} to be left as it is, found another folder: set it where the job is launched"
+            "starting", f"expected {CACHE} to be left alone, found another folder: set it where the job is launched"
+        )
+    if not events.compiles:
+        raise InvalidCaseError(
+            "starting", "expected a program that is asked for, found none: what is imported is no start"
         )
     seconds = defaultdict[str, float](float, imports=imports_s)
     programs: list[Program] = []

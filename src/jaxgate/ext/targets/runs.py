@@ -12,11 +12,11 @@ from typing import Any
 
 from jaxgate.cli.console import complain, say
 from jaxgate.cli.pytest_arguments import artifacts_folder, values_of, without_option
-from jaxgate.ext.page.run import PAGE, RESULTS, results_page
+from jaxgate.ext.page.run import PAGE, results_page
 from jaxgate.ext.targets.model import Target
 from jaxgate.keep.artifacts import Artifacts, ForeignFolderError
 from jaxgate.keep.files import read_text
-from jaxgate.keep.results import UnreadableResultsError, parse_results
+from jaxgate.keep.results import RESULTS, UnreadableResultsError, parse_results
 from jaxgate.model.decision import Status
 from jaxgate.model.outcome import GateExit
 from jaxgate.model.words import plural

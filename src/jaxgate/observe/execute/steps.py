@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxgate.model.computation import MAX_STEPS, STEPS
 from jaxgate.model.measurement import InvalidCaseError
-from jaxgate.observe.arguments.carry import NextArgs, advance, undeclared_state
+from jaxgate.observe.arguments.carry import NextArgs, Requests, advance, undeclared_state
 from jaxgate.observe.arguments.feeder import Call, on_device, on_host
 from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.arguments.signature import ArgumentKey, argument_keys
@@ -174,9 +174,9 @@ def take_further_steps(
     """
     assert stepped.last is not None  # the steps go on once
     (output, call), stepped.last = stepped.last, None
-    least = getattr(stepped.next_args, "count", 0)  # requests that must all be seen
+    least = stepped.next_args.count if isinstance(stepped.next_args, Requests) else 0  # all of them must be seen
     if (stepped.retraces and not least) or together is not ALONE:  # ranks would have to agree before each of them
-        return Further()
+        return Further(unseen=f"of {least} requests {STEPS} were called" if least > STEPS else "")
     unseen = ""
     if not declared and subject.name and not subject.consumes:
         args, name, unseen = undeclared_state(output, call[0], subject.names)
