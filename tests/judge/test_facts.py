@@ -57,6 +57,8 @@ LIMITS = {  # name: (baseline, best that is the same, worst that is the same)
     "xla_bytes": (100_000, 85_904, 114_096),  # ± 10 % ± 4096
     "transcendentals": (1_000, 926, 1_074),  # ± 1 % ± 64
     "kernels": (1_000, 730, 1_270),  # ± 25 % ± 20
+    "scattered_bytes": (1_000_000, 800_000, 1_200_000),  # ± 10 % ± 100 kB
+    "block_bytes": (1_000, 900, 1_100),  # ± 10 %
     "copied_bytes": (10_000_000, 8_000_000, 12_000_000),  # ± 10 % ± 1 MB
     "largest_batch": (1000, 1050, 950),  # ± 5 %
 }

@@ -29,6 +29,7 @@ CONTENT = {
     "facts": {
         "aliased_bytes": 16384,
         "argument_bytes": 18432,
+        "block_bytes": 0,
         "code_bytes": 10000,
         "collective_bytes": 0,
         "collectives": 0,
@@ -59,6 +60,7 @@ CONTENT = {
         "unmatched_names": 0,
         "python_calls": 40,
         "sampled_compiles": 0,
+        "scattered_bytes": 0,
         "sampled_traces": 0,
         "stablehlo_ops": 40,
         "trace_calls": 2000,
@@ -162,6 +164,7 @@ LATER = {
     **{
         ("facts", name): None
         for name in (
+            "block_bytes",
             "copied_bytes",
             "cyclic_arrays",
             "cyclic_objects",
@@ -176,6 +179,7 @@ LATER = {
             "random_bits",
             "remade_jits",
             "replicated_bytes",
+            "scattered_bytes",
             "trace_calls",
             "trace_equations",
             "transcendentals",

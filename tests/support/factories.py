@@ -77,6 +77,8 @@ FACTS = Facts(
     transcendentals=1_000,
     kernels=12,
     copied_bytes=4_096,
+    scattered_bytes=0,
+    block_bytes=0,
 )
 PHASES = Phases(trace_ns=10_000_000, lower_ns=5_000_000, compile_ns=50_000_000, first_call_ns=1_000_000)
 SAMPLES = Samples(bursts_ns=(2_000, 2_200, 1_900), calls_per_burst=2)

@@ -42,7 +42,17 @@ _COMPILED = frozenset({"aliased_bytes", "argument_bytes", "output_bytes"})
 _COMPILED_ON_CPU = frozenset({"temp_bytes", "xla_flops", "xla_bytes"})
 """Facts that they decide where the compiler tries nothing out on the device, as it does to tune for a GPU."""
 _TRIED_OUT = frozenset(
-    {"temp_bytes", "peak_bytes", "code_bytes", "kernels", "copied_bytes", "xla_flops", "xla_bytes", "transcendentals"}
+    {
+        "temp_bytes",
+        "peak_bytes",
+        "code_bytes",
+        "kernels",
+        "copied_bytes",
+        "scattered_bytes",
+        "xla_flops",
+        "xla_bytes",
+        "transcendentals",
+    }
 )
 """Facts that the compiler of a GPU decides by timing kernels: another run may choose others, with their workspace."""
 OTHER_KERNELS = "the same program: its compiler timed kernels and took others than when it was recorded; run it again, or record it again"

@@ -88,6 +88,11 @@ POLICIES: tuple[FactPolicy, ...] = (
     ),
     _added_up(name="random_bits", why="each is dozens of integer operations, and dropout draws one for each element"),
     _added_up(
+        name="block_bytes",
+        relative=0.10,
+        why="what a kernel of Pallas holds at once in VMEM, SMEM or shared memory: too much does not compile, or keeps others waiting",
+    ),
+    _added_up(
         name="unmatched_names",
         why="a policy of jax.checkpoint that keeps a name which no array has keeps nothing for it, in silence",
     ),
@@ -156,6 +161,13 @@ POLICIES: tuple[FactPolicy, ...] = (
         absolute=1_000_000,
         unsteady=True,
         why="arrays that the optimised program copies or transposes and does nothing else with, turns of loops counted",
+    ),
+    _added_up(
+        name="scattered_bytes",
+        relative=0.10,
+        absolute=100_000,
+        unsteady=True,
+        why="what gathers and scatters of the optimised program touch one element at a time, far apart in memory",
     ),
     _rule(
         name="host_reads",

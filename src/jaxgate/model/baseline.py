@@ -15,6 +15,7 @@ BASELINE_SCHEMA = 5
 LATER_KEYS = frozenset(
     {
         "called",
+        "facts.block_bytes",
         "facts.copied_bytes",
         "facts.cyclic_arrays",
         "facts.cyclic_objects",
@@ -29,6 +30,7 @@ LATER_KEYS = frozenset(
         "facts.random_bits",
         "facts.remade_jits",
         "facts.replicated_bytes",
+        "facts.scattered_bytes",
         "facts.trace_calls",
         "facts.trace_equations",
         "facts.transcendentals",

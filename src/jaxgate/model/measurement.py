@@ -23,10 +23,10 @@ from jaxgate.model.program import ProgramRecord
 
 _EACH_CALL = (
     "host_callbacks", "matmul_flops", "widened_bytes", "random_bits", "collectives", "collective_bytes", "aliased_bytes", "xla_flops",
-    "xla_bytes", "transcendentals", "kernels", "copied_bytes",
+    "xla_bytes", "transcendentals", "kernels", "copied_bytes", "scattered_bytes",
 )  # fmt: skip
 _EACH_PROGRAM = ("constant_bytes", "unmatched_names", "trace_equations", "stablehlo_ops", "code_bytes")
-_MOST = ("temp_bytes",)
+_MOST = ("temp_bytes", "block_bytes")
 CALL_FACTS = (*_EACH_CALL, *_EACH_PROGRAM, *_MOST)
 """Facts of programs that become those of a call: summed over its launches, over its programs, or the most of one."""
 
@@ -157,6 +157,8 @@ NOT_CALLED = "compiled for shapes (jax.ShapeDtypeStruct), never called"
 """Why the calls of a case cannot be measured."""
 LOOP = "stablehlo.while"
 """The operation of every loop."""
+APART = " apart in "
+"""Within the label of a gather or scatter that takes single elements, far from each other in the array that it names."""
 BRANCHES = ("stablehlo.case", "stablehlo.if")
 """The operations of conditions."""
 EACH_TURN = " each turn"
@@ -262,6 +264,7 @@ class Culprits:
     reads: tuple[str, ...] = ()  # how and where plain Python reads the memory of arrays, and how often
     thrown_away: str = ""  # what was traced in vain, where that is most of it
     drawn: tuple[str, ...] = ()  # arrays of random bits that it draws
+    blocks: str = ""  # what that kernel holds at once which holds most
     unmatched: tuple[str, ...] = ()  # names that a policy of `jax.checkpoint` says and no array has
     remade: tuple[str, ...] = ()  # the functions that a plain one jits anew at each call
     kept: str = ""  # the arrays that each of its steps leaves behind

@@ -44,6 +44,8 @@ class Facts:
     host_callbacks: int | None = None
     matmul_flops: int | None = None
     widened_bytes: int | None = None
+    # The most that one of its kernels holds at once, in the fast memory of a core.
+    block_bytes: int | None = None
     # Random bits that it draws; names that a policy of ``jax.checkpoint`` says and no array has.
     random_bits: int | None = None
     unmatched_names: int | None = None
@@ -68,9 +70,11 @@ class Facts:
     xla_flops: int | None = None
     xla_bytes: int | None = None
     transcendentals: int | None = None
-    # Of its optimised program, loops counted by their turns: what a device starts in a call, and what of it only copies.
+    # Of its optimised program, loops counted by their turns: what a device starts in a call, what of it only copies, and
+    # what gathers and scatters read or write one element here, one there.
     kernels: int | None = None
     copied_bytes: int | None = None
+    scattered_bytes: int | None = None
     # What plain Python around device programs does in one warm call (``eager=True``): programs that it starts, arrays
     # and numbers that it puts on devices or fetches, arrays whose memory it reads, waits for what is not done.
     launches: int | None = None

@@ -202,6 +202,7 @@ def _culprits(compiled: CompiledSubject, traced: TraceCalls, *functions: object)
         begins=begins_at(*functions),
         constants=describe_constants(structure.constants, *functions),
         drawn=work.drawn,
+        blocks=work.blocks,
         unmatched=work.unmatched,
         thrown_away=work.thrown_away,
         remade=compiled.lowered.remade,

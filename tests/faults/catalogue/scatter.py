@@ -26,6 +26,17 @@ FAULTS = (
         culprit=r"loop|while",
     ),
     fault(
+        "rows are added column by column",
+        "sums-by-segment-vs-a-product-with-ones-and-zeros",
+        (
+            "    return jax.ops.segment_sum(rows, of, num_segments=segments, indices_are_sorted=True)",
+            "    column = lambda one: jax.ops.segment_sum(one, of, num_segments=segments, indices_are_sorted=True)\n"
+            "    return jax.vmap(column, in_axes=1, out_axes=1)(rows)",
+        ),
+        moves={"scattered_bytes"},
+        culprit=r"^elements are picked far apart in memory: scatter apart in float32\[16,256\] 0 → 1",
+    ),
+    fault(
         "messages go between all pairs",
         "gradients-of-messages-along-edges-vs-between-all-pairs",
         ("jax.grad(lambda *args: along_edges(*args).sum())", "jax.grad(lambda *args: between_pairs(*args).sum())"),

@@ -151,6 +151,33 @@ FAULTS = (
         at=("jax.lax.scan(write",),
     ),
     structure(
+        "a table lies the other way round, and is read column by column",
+        "neighbours",
+        ("jnp.take(table, source, axis=0)", "jnp.take(jax.lax.optimization_barrier(table.T), source, axis=1).T"),
+        moves={"scattered_bytes"},
+        culprit=r"^elements are picked far apart in memory: gather apart in float32\[64,512\] 0 → 1",
+        at=("jnp.take(jax",),
+    ),
+    structure(
+        "each number of the rows is looked up by itself",
+        "neighbours",
+        ("jnp.take(table, source, axis=0)", "table[source[:, None], jnp.arange(WIDTH)[None]]"),
+        moves={"scattered_bytes"},
+        culprit=r"^elements are picked far apart in memory: gather apart in float32\[512,64\] 0 → 1",
+        at=("table[source[:, None]",),
+    ),
+    structure(
+        "sums are added column by column",
+        "neighbours",
+        (
+            "    return jnp.zeros((ROWS, WIDTH)).at[to].add(jnp.tanh(rows))",
+            "    return jax.vmap(lambda one: jnp.zeros(ROWS).at[to].add(one), in_axes=1, out_axes=1)(jnp.tanh(rows))",
+        ),
+        moves={"scattered_bytes"},
+        culprit=r"^elements are picked far apart in memory: scatter apart in float32\[64,512\] 0 → 1",
+        at=(".at[to].add(one)",),
+    ),
+    structure(
         "two tables change places at each turn",
         "table",
         (

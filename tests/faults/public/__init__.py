@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.metadata import distributions
 
+from jaxgate.ext.targets.compilers import COMPILERS
+from jaxgate.ext.targets.model import Target
 from tests.faults.model import Fault
 
 SOURCES = "tests/faults/public/sources"
@@ -22,11 +25,12 @@ class Regression:
     project: str  # whose it was
     url: str  # the report
     fixed: str  # what the fix, or the answer, changed
+    target: str = ""  # the hardware whose compiler shows it; empty if that of any CPU does
 
 
 def regression(
     project: str, number: int | str, name: str, case: str, *edits: tuple[str, str], moves: Iterable[str], culprit: str,
-    fixed: str, at: tuple[str, ...] = (),
+    fixed: str, at: tuple[str, ...] = (), target: str = "",
 ) -> Regression:  # fmt: skip
     """One regression: project as ``owner/name``, its issue or ``commit/hash``, what happened, the program, the edits."""
     kind = project.rpartition("/")[2]
@@ -34,7 +38,15 @@ def regression(
         name=name, case=case, file=f"{SOURCES}/{case}.py", kind=kind, edits=edits, moves=frozenset(moves), culprit=culprit, at=at
     )  # fmt: skip
     url = f"https://github.com/{project}/{number if '/' in str(number) else f'issues/{number}'}"
-    return Regression(fault=fault, project=project, url=url, fixed=fixed)
+    return Regression(fault=fault, project=project, url=url, fixed=fixed, target=target)
+
+
+def can_compile(one: Regression) -> bool:
+    """Whether the compiler that shows it is installed."""
+    if not one.target:
+        return True
+    installed = {distribution.name for distribution in distributions()}
+    return not installed.isdisjoint(COMPILERS[Target.parse(one.target).platform].packages)
 
 
 _TRACES = {"traces", "lowerings", "compiles"}
@@ -307,6 +319,14 @@ REGRESSIONS = (
         ("jitted = jax.jit", "jitted = eqx.filter_jit"),
         moves={"python_calls"}, culprit=r"^waits for the device in each call: jax.Array.block_until_ready 0 → 1",
         fixed="fewer checks at each call (#983); `jax.jit` where all leaves are arrays",
+    ),
+    regression(
+        "jax-ml/jax", 39959,
+        "sums by segment write single numbers, far apart in the memory of a GPU",
+        "column_sums",
+        ("in_axes=1, out_axes=1", "in_axes=1, out_axes=0"),
+        moves={"scattered_bytes"}, culprit=r"^elements are picked far apart in memory: scatter apart in float32\[64,512\] 0 → 1",
+        fixed="open; sums whose columns lie side by side are fast", at=("jax.ops.segment_sum(",), target="gpu:h200:1",
     ),
 )  # fmt: skip
 

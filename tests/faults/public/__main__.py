@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jaxgate.model.words import cut
 from tests.faults.model import Outcome, Score
-from tests.faults.public import NOT_REBUILT, REGRESSIONS, Regression
+from tests.faults.public import NOT_REBUILT, REGRESSIONS, Regression, can_compile
 from tests.faults.runner import run
 
 COMMAND = "python -m tests.faults.public --markdown docs/regressions.md"
@@ -43,7 +43,8 @@ def page(found: dict[Regression, Outcome], score: Score) -> str:
         shown = cut(clause, _WIDTH).replace("|", "\\|")
         word = "right" if is_right(outcome) else "wrong"
         red = ", ".join(f"`{fact}`" for fact in dict.fromkeys(outcome.moved))
-        lines.append(f"| {name} | {one.fault.name} | {word} | {red} | `{shown}` | {one.fixed} |")
+        on = f", for {one.target}" if one.target else ""
+        lines.append(f"| {name} | {one.fault.name}{on} | {word} | {red} | `{shown}` | {one.fixed} |")
     lines += ["", "## Not rebuilt", "", "| report | why |", "|---|---|"]
     lines += [
         f"| [{url.removeprefix('https://github.com/').replace('/issues/', ' ')}]({url}) | {why} |"
@@ -62,12 +63,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.public", description=__doc__)
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the page of the docs")
     options = parser.parse_args()
-    score = run([one.fault for one in REGRESSIONS])
-    found = dict(zip(REGRESSIONS, score.faults, strict=True))
+    here = [one for one in REGRESSIONS if can_compile(one)]
+    scores = {
+        target: run([one.fault for one in here if one.target == target], target=target)
+        for target in dict.fromkeys(one.target for one in here)
+    }
+    score = scores[""]
+    found = {
+        one: outcome
+        for target, tried in scores.items()
+        for one, outcome in zip([one for one in here if one.target == target], tried.faults, strict=True)
+    }
     for one, outcome in found.items():
         sys.stdout.write(f"{'right' if is_right(outcome) else 'WRONG'}  {one.url}: {outcome.line} {outcome.why}\n")
     if options.markdown:
         options.markdown.write_text(page(found, score), encoding="utf-8")
+    for one in REGRESSIONS:
+        if one not in found:
+            sys.stdout.write(f"not tried  {one.url}: the compiler of {one.target} is not installed\n")
     wrong = sum(not is_right(outcome) for outcome in found.values())
     sys.stdout.write(f"{len(found) - wrong} of {len(found)} right, {score.versions}, {score.seconds:.0f} s\n")
     return 1 if wrong else 0

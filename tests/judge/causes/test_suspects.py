@@ -461,6 +461,29 @@ def test_arrays_that_the_optimised_program_copies_are_named():
     assert not any("copied" in text for text in causes("copied_bytes", known, **fewer))
 
 
+def test_elements_that_are_picked_far_apart_are_named():
+    """Of another program as what it does; of the same one as what another compiler makes of it."""
+    known = baseline(kernels={"fused scatter": 1, "fused add": 7}, facts={"scattered_bytes": 0})
+    now = {"kernels": {"scatter apart in float32[8,64]": 1, "fused add": 7}, "facts": {"scattered_bytes": 9_000_000}}
+    now["culprits"] = Culprits(lines={"scatter apart in float32[8,64]": "model.py:4"})
+    picked = "scatter apart in float32[8,64] 0 → 1 at model.py:4"
+    changed = causes("scattered_bytes", known, fingerprints=replace(FINGERPRINTS, program="p1"), **now)
+    assert changed[0] == f"elements are picked far apart in memory: {picked}"
+    elsewhere = causes("scattered_bytes", known, environment={**ENVIRONMENT, "jaxlib": "9.9"}, **now)
+    assert elsewhere[0].endswith(f"the compiler makes something else of it: {picked}")
+    few = {**now, "facts": {"scattered_bytes": 1_000}}
+    assert not any("picked" in text for text in causes("scattered_bytes", known, **few))
+
+
+def test_a_kernel_that_holds_more_at_once_is_named():
+    """By its blocks as they are now: a baseline does not know them."""
+    blocks = Culprits(blocks="float32[128,256] in norm at model.py:4")
+    known = baseline(facts={"block_bytes": 4_096})
+    text = "a kernel holds more at once: float32[128,256] in norm at model.py:4"
+    assert causes("block_bytes", known, facts={"block_bytes": 131_072}, culprits=blocks)[0] == text
+    assert text not in causes("block_bytes", known, facts={"block_bytes": 4_096}, culprits=blocks)
+
+
 def test_a_routine_that_moved_into_a_loop_is_named():
     """It stands in the program once, as before; a loop that is written out is another thing."""
     known = baseline(kernels={"lapack_spotrf_ffi": 1, "fused add": 1})

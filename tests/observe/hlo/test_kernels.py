@@ -38,7 +38,7 @@ def kernels(*lines, before=""):
 def test_texts_of_three_compilers(folder, program, started, copied):
     """As read; their loops turn six times. The shortest, `train` of CPUs, was counted by hand."""
     text = gzip.decompress((DATA / f"hlo/{folder}/{program}.hlo.gz").read_bytes()).decode()
-    assert read_kernels(read_hlo(text)).facts == {"kernels": started, "copied_bytes": copied}
+    assert read_kernels(read_hlo(text)).facts == {"kernels": started, "copied_bytes": copied, "scattered_bytes": 0}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_texts_of_three_compilers(folder, program, started, copied):
 def test_what_is_a_copy(line, copied):
     """It moves an array within one memory, and computes nothing; ``None`` stands for nothing that is started."""
     found = kernels("%a = f32[8,4]{1,0} parameter(0)", line)
-    assert found.facts == {"kernels": int(copied is not None), "copied_bytes": copied or 0}
+    assert found.facts == {"kernels": int(copied is not None), "copied_bytes": copied or 0, "scattered_bytes": 0}
 
 
 FUSED = """%fused (p: f32[8,4]) -> f32[4,8] {
@@ -99,13 +99,77 @@ TURN = "%w = (s32[], f32[8]{0}) while(%s), condition=%cond, body=%body"
 PLACE = ', metadata={op_name="while" source_file="/somewhere/loop.py" source_line=7}'
 
 
+ADDED = """%add (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %z = f32[] add(%x, %y)
+}
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("layout", "axis", "written", "apart"),
+    [
+        ("{1,0}", 1, "inserted_window_dims={1}", True),
+        ("{1,0}", 0, "inserted_window_dims={0}", False),  # whole rows, whose elements lie side by side
+        ("{0,1}", 0, "inserted_window_dims={0}", True),
+        ("{0,1:T(8,128)}", 1, "inserted_window_dims={1}", False),
+        ("", 1, "inserted_window_dims={1}", True),  # without a layout the last axis is the fastest
+        ("{1,0}", 1, "inserted_window_dims={}", True),  # as compilers write it: a window of one element
+        ("{1,0}", 0, "inserted_window_dims={}", False),
+    ],
+)
+def test_a_scatter_that_jumps(layout, axis, written, apart):
+    """Its indices choose single elements along the fastest axis of what it writes to, however it says so."""
+    kept = 1 - axis
+    windows = "{1}" if "{}" not in written else "{1,2}"
+    shape = [64] if "{}" not in written else [1, 64] if axis < kept else [64, 1]
+    found = kernels(
+        f"%a = f32[64,64]{layout} parameter(0)",
+        "%i = s32[100,1] parameter(1)",
+        f"%u = f32[100,{','.join(map(str, shape))}] parameter(2)",
+        f"%s = f32[64,64]{layout} scatter(%a, %i, %u), update_window_dims={windows}, {written}, "
+        f"scatter_dims_to_operand_dims={{{axis}}}, index_vector_dim=1, to_apply=%add",
+        before=ADDED,
+    )
+    assert found.facts["scattered_bytes"] == (100 * 64 * 4 if apart else 0)
+    assert list(found.counts) == ["scatter apart in float32[64,64]" if apart else "scatter"]
+
+
+@pytest.mark.parametrize(("sizes", "axis", "apart"), [("{64,1}", 1, True), ("{64,2}", 1, False), ("{1,64}", 0, False)])
+def test_a_gather_that_jumps(sizes, axis, apart):
+    """Of a window of two elements each index gives neighbours."""
+    found = kernels(
+        "%a = f32[64,64]{1,0} parameter(0)",
+        "%i = s32[100,1]{1,0} parameter(1)",
+        f"%g = f32[100,64]{{1,0}} gather(%a, %i), offset_dims={{1}}, collapsed_slice_dims={{{axis}}}, "
+        f"start_index_map={{{axis}}}, index_vector_dim=1, slice_sizes={sizes}",
+    )
+    assert found.facts["scattered_bytes"] == (100 * 64 * 4 if apart else 0)
+
+
+@pytest.mark.jax_text
+def test_columns_that_are_picked_by_a_compiled_function():
+    """Rows are not, though there are as many numbers; the program names the line of the fusion."""
+
+    def compiled(axis):
+        places = jnp.arange(50, dtype=jnp.int32)
+        program = jax.jit(lambda table, at: jnp.sin(jnp.take(table, at, axis=axis)))
+        return read_kernels(read_hlo(program.lower(jnp.zeros((100, 100)), places).compile().as_text()))
+
+    rows, columns = compiled(0), compiled(1)
+    assert (rows.scattered_bytes, columns.scattered_bytes) == (0, 50 * 100 * 4)
+    assert columns.lines["gather apart in float32[100,100]"].startswith("tests/observe/hlo/test_kernels.py:")
+
+
 def test_a_loop_counts_as_often_as_it_turns():
     """One of unknown length once; a copy that the compiler put into it is at the line of the loop."""
     start = "%s = (s32[], f32[8]{0}) parameter(0)"
     known = kernels(start, f'{TURN}, backend_config={{"known_trip_count":{{"n":"5"}}}}{PLACE}', before=LOOP)
-    assert known.facts == {"kernels": 5, "copied_bytes": 5 * 32}
+    assert known.facts == {"kernels": 5, "copied_bytes": 5 * 32, "scattered_bytes": 0}
     assert known.lines == {"copy float32[8]": "/somewhere/loop.py:7"}
-    assert kernels(start, TURN, before=LOOP).facts == {"kernels": 1, "copied_bytes": 32}
+    assert kernels(start, TURN, before=LOOP).facts == {"kernels": 1, "copied_bytes": 32, "scattered_bytes": 0}
 
 
 def test_of_branches_the_dearest_counts():
@@ -126,14 +190,14 @@ def test_of_branches_the_dearest_counts():
         "%c = f32[8]{0} conditional(%p, %x, %x), true_computation=%stays, false_computation=%moves",
         before=branches,
     )
-    assert found.facts == {"kernels": 1, "copied_bytes": 32}
+    assert found.facts == {"kernels": 1, "copied_bytes": 32, "scattered_bytes": 0}
 
 
 @pytest.mark.parametrize("text", ["", "no HLO", f"{HEAD}ENTRY %main () -> f32[] {{\n  %a = what is this\n}}\n"])
 def test_what_cannot_be_read_is_unknown(text):
     """Never zero, and with the reason."""
     found = read_kernels(read_hlo(text))
-    assert found.facts == {"kernels": None, "copied_bytes": None}
+    assert found.facts == {"kernels": None, "copied_bytes": None, "scattered_bytes": None}
     assert found.unread
     assert set(found.unknown.values()) == {found.unread}
 

@@ -14,6 +14,7 @@ import pytest
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax.experimental import pallas
+from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import AbstractMesh, AxisType, Mesh
 from jax.sharding import PartitionSpec as P
 
@@ -401,6 +402,34 @@ def test_callbacks_that_only_raise_are_told_from_others():
     assert [found.only_raises(count) for count in (0, many, many + 1)] == [False, True, False]
     assert not matmuls(noisy, jnp.ones(3)).only_raises(many + 1)
     assert not matmuls(jnp.sin, jnp.ones(3)).only_raises(0)
+
+
+@pytest.mark.jax_text
+def test_what_a_kernel_holds_at_once():
+    """Blocks and what it works in, of the kernel that holds most; not what is left in the main memory."""
+
+    def multiplied(x_ref, y_ref, _, out_ref, sums_ref):
+        sums_ref[...] = x_ref[...] @ y_ref[...]
+        out_ref[...] = sums_ref[...]
+
+    def call(x, y, rows):
+        block = pallas.BlockSpec((rows, 64), lambda row: (row, 0))
+        return pallas.pallas_call(
+            multiplied,
+            grid=(len(x) // rows,),
+            in_specs=[block, pallas.BlockSpec((64, 64), lambda _: (0, 0)), pallas.BlockSpec(memory_space=pallas.ANY)],
+            out_specs=block,
+            out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+            scratch_shapes=[pltpu.VMEM((rows, 64), jnp.float32)],
+            interpret=True,
+        )(x, y, x)
+
+    x, y = jnp.ones((32, 64)), jnp.ones((64, 64))
+    found = matmuls(lambda x, y: call(call(x, y, 8), y, 16), x, y)
+    assert found.block_bytes == (3 * 16 * 64 + 64 * 64) * 4
+    line = f"tests/observe/trace/{Path(__file__).name}:{multiplied.__code__.co_firstlineno}"
+    assert found.blocks == (f"float32[16,64], float32[64,64], float32[16,64], float32[16,64] in multiplied at {line}")
+    assert (matmuls(jnp.sin, x).block_bytes, matmuls(jnp.sin, x).blocks) == (0, "")
 
 
 @pytest.mark.jax_text

@@ -70,7 +70,7 @@ class RankMeasurement(Measured):
 
 STAGE = "comparing what the ranks measured"
 PROGRAM_FACTS = frozenset({
-    "donated_bytes", "constant_bytes", "host_callbacks", "matmul_flops", "widened_bytes", "random_bits", "unmatched_names", "trace_equations", "stablehlo_ops", "collectives",
+    "donated_bytes", "constant_bytes", "host_callbacks", "matmul_flops", "widened_bytes", "random_bits", "block_bytes", "unmatched_names", "trace_equations", "stablehlo_ops", "collectives",
     "collective_bytes", "largest_batch",
 })  # fmt: skip
 """What follows from the program alone, and so is the same wherever that is; of all other facts the worst rank counts."""

@@ -16,9 +16,10 @@ from jaxgate.judge.causes.growth import (
     more_of,
     total_elements,
 )
+from jaxgate.judge.difference import Difference
 from jaxgate.judge.policy import BY_NAME
 from jaxgate.model.baseline import Baseline
-from jaxgate.model.measurement import LOOP, Measurement, changed_programs
+from jaxgate.model.measurement import APART, LOOP, Measurement, changed_programs
 from jaxgate.model.verdict import Cause
 
 _STORE, _READ = "stablehlo.dynamic_update_slice", "stablehlo.dynamic_slice"
@@ -73,7 +74,8 @@ def repeats_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Caus
     sizes = {(elements(label), _type(label)) for label in new if label.startswith(f"{_RESHAPE} ")}
     copies = [label for label in new if label.startswith(f"{_BROADCAST} ") and (elements(label), _type(label)) in sizes]
     given = max((elements(leaf.aval) for leaf in now.signature), default=0)
-    picked = [label for label in new if label.startswith(f"{_GATHER} ") and elements(label) > given]
+    known = {elements(label) for label in baseline.operations if label.startswith(f"{_GATHER} ")}
+    picked = [label for label in new if label.startswith(f"{_GATHER} ") and given < elements(label) not in known]
     for labels, what in ((copies, "an array is repeated"), (picked, "rows are copied")):
         label = max(labels, key=lambda label: (elements(label), label), default="")
         larger = max((elements(other) for other in baseline.operations), default=0)
@@ -104,6 +106,22 @@ def copies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         worse = BY_NAME["copied_bytes"].is_worse(now.facts.copied_bytes or 0, baseline.facts.copied_bytes or 0)
         follows = BUFFERS | {"kernels", "run_ns"} if in_turns and worse else frozenset()
         yield Cause(text=f"arrays are copied: {text}", explains=follows | {"copied_bytes"})
+
+
+def jumps_more(now: Measurement, baseline: Baseline | None) -> str:
+    """The arrays in which gathers and scatters pick single elements more often than before; empty as above."""
+    if baseline is None or not baseline.kernels:
+        return ""
+    ours, theirs = ({label: n for label, n in side.kernels.items() if APART in label} for side in (now, baseline))
+    worse = BY_NAME["scattered_bytes"].is_worse(now.facts.scattered_bytes or 0, baseline.facts.scattered_bytes or 0)
+    return grown(ours, theirs, now.culprits.lines) if worse else ""
+
+
+def jumps(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """Elements that are picked far apart by another program than before."""
+    text = jumps_more(now, baseline)
+    if baseline is not None and text and not Difference(now, baseline).program:
+        yield Cause(text=f"elements are picked far apart in memory: {text}", explains=frozenset({"scattered_bytes"}))
 
 
 def _type(label: str) -> str:

@@ -103,8 +103,8 @@ def elements(name: str) -> int:
     return prod(int(extent) for extent in re.findall(r"\d+", found[1])) if found else 1
 
 
-BUFFERS = frozenset({"temp_bytes", "peak_bytes", "xla_bytes", "copied_bytes"})
-"""What a program keeps while it runs, and what it writes, reads and copies."""
+BUFFERS = frozenset({"temp_bytes", "peak_bytes", "xla_bytes", "copied_bytes", "scattered_bytes"})
+"""What a program keeps while it runs, and what it writes, reads, copies and picks."""
 ARITHMETIC = frozenset({"xla_flops", "transcendentals"})
 RUN = BUFFERS | ARITHMETIC | {"run_ns"}
 """What one run of a program takes."""

@@ -185,6 +185,13 @@ def keeps_no_name(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
         yield Cause(text=text, explains=WORK | {"unmatched_names", "matmul_flops"}, root=True)
 
 
+def holds_larger_blocks(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+    """A kernel that holds more in the fast memory beside a core."""
+    if baseline is not None and (now.facts.block_bytes or 0) > (baseline.facts.block_bytes or 0):
+        text = f"a kernel holds more at once: {now.culprits.blocks}"
+        yield Cause(text=text, explains=WORK | {"block_bytes"})
+
+
 def held_back_no_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """The same products and fewer barriers: nothing keeps a recomputation from being merged, or done at once."""
     if baseline is None or now.facts.matmul_flops != baseline.facts.matmul_flops:

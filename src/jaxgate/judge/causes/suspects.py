@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from jaxgate.ext.growth.judge import carries_growth
-from jaxgate.judge.causes.array_causes import copied_more, copies, repeats_arrays, stores_each_step, takes_larger_arrays
+from jaxgate.judge.causes.array_causes import (
+    copied_more,
+    copies,
+    jumps,
+    jumps_more,
+    repeats_arrays,
+    stores_each_step,
+    takes_larger_arrays,
+)
 from jaxgate.judge.causes.call_causes import (
     AROUND,
     arrives,
@@ -44,6 +52,7 @@ from jaxgate.judge.causes.growth import (
 from jaxgate.judge.causes.program_causes import (
     exchanges_routines,
     held_back_no_more,
+    holds_larger_blocks,
     keeps_more,
     keeps_no_name,
     multiplies_wider,
@@ -276,7 +285,11 @@ def _same_program(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
         text = f"the same program under other settings: {shortlist(named, MAX_NAMED)}"
         yield Cause(text=text, explains=COMPILED | PHASES | {"run_ns"})
     elif difference.environment:
-        made = copied_more(now, baseline) or grown(now.kernels, baseline.kernels or now.kernels, {})
+        made = (
+            jumps_more(now, baseline)
+            or copied_more(now, baseline)
+            or grown(now.kernels, baseline.kernels or now.kernels, {})
+        )
         text = f"the same program in another environment: the compiler makes something else of it{made and ': '}{made}"
         yield Cause(text=text, explains=COMPILED | PHASES | {"run_ns"})
 
@@ -327,11 +340,13 @@ _FINDERS: tuple[Finder, ...] = (
     held_back_no_more,
     stores_each_step,
     takes_larger_arrays,
+    jumps,
     repeats_arrays,
     done_at_once,
     one_by_one,
     _multiplies,
     _draws_more,
+    holds_larger_blocks,
     keeps_no_name,
     _widens,
     multiplies_wider,

@@ -1,16 +1,20 @@
-"""What a device runs one after the other in a call of a compiled program, and which of it only copies.
+"""What a device runs one after the other in a call of a compiled program, which of it only copies, and which jumps.
 
 A copy is an operation of the optimised program that moves an array and computes nothing: a copy, a transpose, a reshape that
 is no view, or a fusion of nothing else. A transfer between two memories (a prefetch, an offload) is none.
+
+A gather or scatter jumps if its indices choose single elements along the axis whose elements lie side by side in memory.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from jaxgate.observe.hlo.parser import HloText, Instruction, is_opaque, is_product, target_of
+from jaxgate.model.measurement import APART
+from jaxgate.observe.hlo.parser import HloText, Instruction, Shape, is_opaque, is_product, target_of
 from jaxgate.observe.hlo.totals import (
     CONTROL,
     FREE,
@@ -25,6 +29,9 @@ from jaxgate.observe.hlo.totals import (
 
 _COPIES = frozenset({"copy", "copy-start", "reshape", "transpose"})
 _BYTES = "copied bytes"
+_APART = "scattered bytes"
+_INDEXED = {"gather": "start_index_map", "scatter": "scatter_dims_to_operand_dims"}
+"""Which axes the indices of an operation choose along."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +40,8 @@ class Kernels:
 
     counts: Mapping[str, int] = field(default_factory=dict)  # `copy float32[64,64]`, `fused add`, `dot`
     copied_bytes: int | None = None  # what the copies write; `None` if the program could not be read
-    lines: Mapping[str, str] = field(default_factory=dict)  # the copies among them to source lines
+    scattered_bytes: int | None = None  # what gathers and scatters that jump read or write; likewise
+    lines: Mapping[str, str] = field(default_factory=dict)  # those among them that copy or jump to source lines
     unread: str = ""  # why it is unknown; empty if it is known
 
     @property
@@ -42,6 +50,7 @@ class Kernels:
         return {
             "kernels": None if self.copied_bytes is None else sum(self.counts.values()),
             "copied_bytes": self.copied_bytes,
+            "scattered_bytes": self.scattered_bytes,
         }
 
     @property
@@ -56,8 +65,10 @@ def read_kernels(hlo: HloText) -> Kernels:
     if unread:
         return Kernels(unread=unread)
     found = add_up(hlo, lambda instruction, siblings: _own(instruction, siblings, hlo), CONTROL, dearest=True)
-    copied = found.counts.pop(_BYTES, 0)
-    return Kernels(counts=dict(sorted(found.counts.items())), copied_bytes=copied, lines=_lines(hlo))
+    copied, apart = found.counts.pop(_BYTES, 0), found.counts.pop(_APART, 0)
+    return Kernels(
+        counts=dict(sorted(found.counts.items())), copied_bytes=copied, scattered_bytes=apart, lines=_lines(hlo)
+    )
 
 
 def _own(instruction: Instruction, siblings: Siblings, hlo: HloText) -> Amounts:
@@ -66,9 +77,10 @@ def _own(instruction: Instruction, siblings: Siblings, hlo: HloText) -> Amounts:
         return Amounts()
     if opcode == "custom-call" and not (is_opaque(instruction) or is_product(instruction)):
         return Amounts()
-    label = _label(instruction, siblings, hlo)
+    jumps = _jumps(instruction, siblings, hlo)
+    label = max(jumps, key=jumps.__getitem__) if jumps else _label(instruction, siblings, hlo)
     copied = instruction.shapes[0].nbytes if label.startswith("copy ") else 0
-    return Amounts(Counter({label: 1, _BYTES: copied}))
+    return Amounts(Counter({label: 1, _BYTES: copied, _APART: jumps.total()}))
 
 
 def _label(instruction: Instruction, siblings: Siblings, hlo: HloText) -> str:
@@ -78,6 +90,36 @@ def _label(instruction: Instruction, siblings: Siblings, hlo: HloText) -> str:
         root = next((one for one in computation_of(instruction, hlo).values() if one.root), None)
         return f"fused {root.opcode}" if root else "fusion"
     return target_of(instruction) or instruction.opcode
+
+
+def _jumps(instruction: Instruction, siblings: Siblings, hlo: HloText) -> Counter[str]:
+    """The gathers and scatters that jump, an operation or those within a fusion: where each does so, and its bytes."""
+    inside = computation_of(instruction, hlo) if instruction.opcode == "fusion" else siblings
+    found: Counter[str] = Counter()
+    for one in inside.values() if instruction.opcode == "fusion" else (instruction,):
+        arrays = [inside[name].shapes[0] for name in one.operands if name in inside and inside[name].shapes]
+        axis = arrays[0].fastest if arrays and one.opcode in _INDEXED else None
+        if axis is not None and axis in _axes(one, _INDEXED[one.opcode]) and arrays[0].dims[axis] > 1:
+            moved = (
+                one.shapes if one.opcode == "gather" else arrays[-len(one.shapes) :]
+            )  # a scatter's updates stand last
+            if _chosen(one, arrays[0], moved[0], axis) == 1:
+                found[f"{one.opcode}{APART}{arrays[0].label}"] += sum(shape.nbytes for shape in moved)
+    return found
+
+
+def _axes(instruction: Instruction, name: str) -> list[int]:
+    written = re.search(rf"\b{name}=\{{([0-9,]+)\}}", instruction.attributes)
+    return [int(axis) for axis in written[1].split(",")] if written else []
+
+
+def _chosen(instruction: Instruction, array: Shape, moved: Shape, axis: int) -> int:
+    """How many elements one index chooses along an axis of an array."""
+    if instruction.opcode == "gather":
+        return _axes(instruction, "slice_sizes")[axis]
+    single = {*_axes(instruction, "inserted_window_dims"), *_axes(instruction, "input_batching_dims")}
+    windows = [other for other in range(len(array.dims)) if other not in single]
+    return 1 if axis in single else moved.dims[_axes(instruction, "update_window_dims")[windows.index(axis)]]
 
 
 def _copies(instruction: Instruction, siblings: Siblings, hlo: HloText) -> bool:
@@ -93,7 +135,10 @@ def _copies(instruction: Instruction, siblings: Siblings, hlo: HloText) -> bool:
 
 
 def _lines(hlo: HloText) -> dict[str, str]:
-    """A source line of each kind of copy: its own, that of what it copies, or that of the loop which it stands in."""
+    """A source line of each kind of copy: its own, that of what it copies, or that of the loop which it stands in.
+
+    And one of each kind of operation that jumps.
+    """
     loops = {
         body: loop.line
         for siblings in hlo.computations.values()
@@ -104,6 +149,8 @@ def _lines(hlo: HloText) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, siblings in hlo.computations.items():
         for instruction in siblings.values():
+            for label in _jumps(instruction, siblings, hlo) if instruction.line else ():
+                found.setdefault(label, instruction.line)
             if instruction.opcode != "parameter" and _copies(instruction, siblings, hlo):
                 line = instruction.line or siblings[instruction.operands[0]].line or loops.get(name, "")
                 if line:

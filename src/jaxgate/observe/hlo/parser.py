@@ -36,6 +36,7 @@ class Shape:
     nbytes: int  # size in bytes on one device, without the padding of its layout
     tiled_bytes: int  # size in bytes with it, as far as tiles are printed
     space: int = 0  # number of the memory that it lies in: 0 is the device's own, on TPUs 1 is VMEM
+    fastest: int | None = None  # the axis whose elements lie side by side; `None` of a single number
 
     @property
     def element(self) -> str:
@@ -72,12 +73,14 @@ def _shape(dtype: str, extents: str, layout: str | None) -> Shape | None:
     packed = re.search(r"E\(([0-9]{1,3})\)", layout or "")
     bits = int(packed[1]) if packed else max(int(match[2]), 8) if match else _WIDTHS[dtype]
     space = _SPACE.search(layout or "")
+    order = re.match(r"[0-9]{1,9}", layout or "")
     return Shape(
         dtype=dtype,
         dims=sizes,
         nbytes=-(-prod(sizes) * bits // 8),
         tiled_bytes=-(-_tiled(sizes, layout or "") * bits // 8),
         space=int(space[1]) if space else 0,
+        fastest=int(order[0]) if order else len(sizes) - 1 if sizes else None,
     )
 
 

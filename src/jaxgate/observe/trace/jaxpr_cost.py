@@ -43,6 +43,8 @@ _CALLBACKS = {
 }
 _DRAWING = frozenset({"random_bits", "rng_bit_generator"})
 """Primitives that draw random bits; the last result is what they draw."""
+_MAIN = frozenset({"any", "hbm"})
+"""Memory spaces of Pallas that are no fast memory beside the cores: what is there is read as the kernel asks for it."""
 ERROR_CHECK = "error check"
 """Begins the label of a callback that does nothing but raise."""
 _RAISING = frozenset({"equinox._errors"})
@@ -215,6 +217,8 @@ class Work:
     random_bits: int  # that it draws, on all devices together
     drawn: tuple[str, ...]  # how often it draws each array of them, with the source lines
     unmatched: tuple[str, ...]  # names that a policy of `jax.checkpoint` says and no array has
+    block_bytes: int  # the most that one kernel of Pallas holds at once: blocks of its arrays, and what it works in
+    blocks: str  # these, with the kernel's name and source line; empty if there is no kernel
     callbacks: Mapping[str, int]  # how often it calls each Python function
     equations: int  # that tracing wrote, dead ones and equal ones too; the body of a loop once
     libraries: Mapping[str, str]  # packages that some of them come from, with their versions
@@ -272,6 +276,7 @@ def count_work(jaxpr: Any) -> Work:
     work, lines = _Scope(traced).run(jaxpr.jaxpr), traced.lines
     lines.update({label: lines[label.removesuffix(EACH_TURN)] for _, label, _ in work})
     drawn = _labels(work, RANDOM)
+    block_bytes, blocks = _blocks(traced.equations)
     return Work(
         matmul_flops=_amount(work, MATMUL),
         matmuls=_labels(work, MATMUL),
@@ -282,6 +287,8 @@ def count_work(jaxpr: Any) -> Work:
         random_bits=_amount(work, RANDOM),
         drawn=tuple(f"{count} × {label}{at(places(lines[label]))}" for label, count in drawn.items()),
         unmatched=_unmatched(traced.equations),
+        block_bytes=block_bytes,
+        blocks=blocks,
         callbacks=_labels(work, CALLBACK),
         equations=len(traced.equations),
         libraries=libraries_of(traced.equations),
@@ -295,6 +302,26 @@ def _unmatched(equations: Sequence[Any]) -> tuple[str, ...]:
     given = {equation.params["name"] for equation in equations if equation.primitive.name == "name"}
     policies = {id(one): one for one in (equation.params.get("policy") for equation in equations) if callable(one)}
     return tuple(sorted({name for one in policies.values() for name in _names_of(one)} - given))
+
+
+def _blocks(equations: Sequence[Any]) -> tuple[int, str]:
+    """The kernel of Pallas that holds most at once: how many bytes, and of which arrays; not what stays in the main memory."""
+    most, found = 0, ""
+    for equation in equations:
+        if equation.primitive.name == "pallas_call":
+            kernel = equation.params["jaxpr"]
+            avals = [variable.aval for variable in kernel.invars]
+            held = [aval for aval in avals if str(getattr(aval, "memory_space", None)) not in _MAIN]
+            if (nbytes := sum(map(_nbytes, held))) > most:
+                most, found = nbytes, f"{', '.join(map(short, held))} in {_kernel_name(kernel)}"
+    return most, found
+
+
+def _kernel_name(kernel: Any) -> str:
+    """The function of a kernel, with its line."""
+    name, _, place = str(getattr(kernel.debug_info, "func_src_info", None) or "a kernel").partition(" at ")
+    file, _, line = place.rpartition(":")
+    return f"{name}{at(f'{short_path(file)}:{line}' if is_project_file(file) else '')}"
 
 
 def _names_of(policy: Any) -> Iterator[str]:

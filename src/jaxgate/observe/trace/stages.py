@@ -110,6 +110,7 @@ def _facts(signature: Sequence[Leaf], structure: Structure, work: Work, compiled
         matmul_flops=work.matmul_flops,
         widened_bytes=work.widened_bytes,
         random_bits=work.random_bits,
+        block_bytes=work.block_bytes,
         unmatched_names=len(work.unmatched),
         trace_equations=work.equations,
         stablehlo_ops=sum(structure.operations.values()),
