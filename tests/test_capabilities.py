@@ -18,6 +18,7 @@ COMMANDS = {
     "doctor": "doctor",
     "explain": "explain",
     "repro": "repro",
+    "shards": "merge",
     "loop": "",
     "start": "",
     "watch": "",

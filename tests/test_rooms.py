@@ -35,7 +35,7 @@ ROLES = {
     "opinion/traits profile/capture profile/op_names profile/programs profile/xplane ranks/job start/watch "
     "repro/anonymous repro/contents repro/edit repro/inputs repro/jax_code repro/modules repro/server "
     "repro/standalone targets/compiled targets/compilers targets/interface targets/topology",
-    "judge": "history/chain profile/operations ranks/merge upgrade/launches doctor/checkup",
+    "judge": "history/chain profile/operations ranks/merge upgrade/launches doctor/checkup shards/cut shards/merge",
     "keep": "upgrade/notes history/store profile/events",
     "report": "page/document page/blocks page/drawing page/curves page/cases page/run_page history/page diff/page profile/table",
     "processes": "bisect/git_bisect bisect/releases bisect/revisions opinion/process opinion/worker profile/worker "
@@ -43,7 +43,7 @@ ROLES = {
     "ranks/barrier ranks/leader ranks/transport upgrade/runs upgrade/venv",
     "engine": "history/changes bisect/search diff/sides history/budget history/stored opinion/case profile/evidence repro/delta_debugging "
     "repro/oracles repro/program_pair repro/reduction times/case",
-    "plugin": "loop/gate ranks/gate ranks/lost start/gate ranks/plugin targets/gate upgrade/child upgrade/plugin watch/watcher history/terminal opinion/terminal",
+    "plugin": "loop/gate ranks/gate ranks/lost start/gate ranks/plugin targets/gate upgrade/child upgrade/plugin shards/plugin watch/watcher history/terminal opinion/terminal",
     "cli": "targets/runs repro/file profile/tensorboard",
 }
 """Which room's rules a module of a capability in ``ext/`` keeps, where its name does not say so."""
@@ -57,6 +57,7 @@ BY_NAME = {
     "kept": "keep",
     "check": "engine",
     "ending": "engine",
+    "pages": "report",
     "writing": "cli",
 }
 ROLE = {name: role for role, names in ROLES.items() for name in names.split()}
@@ -299,7 +300,7 @@ JOINTS = {
     "opinion": "engine/instruments engine/run/session ext/repro/oracles ext/repro/reduction ext/repro/run judge/verdict "
     "model/verdict",
     "page": "ext/diff/page ext/diff/run ext/history/command ext/history/page ext/targets/runs",
-    "parts": "cli/main engine/run/ending engine/run/result_files plugin/gating_run plugin/options/kinds",
+    "parts": "cli/main engine/run/ending engine/run/result_files ext/shards/command plugin/gating_run plugin/options/kinds",
     "profile": "engine/instruments engine/run/session model/outcome model/verdict report/case_page report/text",
     "targets": "cli/gate engine/instruments engine/run/session keep/baselines model/chips model/workload "
     "observe/hlo/demand observe/measure observe/observation observe/tools plugin/gate plugin/session_start",

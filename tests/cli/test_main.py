@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -63,12 +64,23 @@ def test_what_may_be_long_goes_to_pytest(monkeypatch, tmp_path):
 
 
 def test_other_errors_of_the_system_are_not_hidden(monkeypatch):
-    """A pipe that was closed is no path: whoever started the command sees what was raised."""
+    """A pipe of a process that was started is no path: whoever started the command sees what was raised."""
     monkeypatch.setattr(
         "jaxgate.ext.doctor.run.doctor", lambda: (_ for _ in ()).throw(BrokenPipeError(32, "Broken pipe"))
     )
     with pytest.raises(BrokenPipeError):
         cli.main(["doctor"])
+
+
+@pytest.mark.parametrize("command", [("policy",), ("baselines", "--json")])
+def test_a_reader_that_has_enough_is_no_error(command):
+    """As of `jaxgate … | head -1`: nothing is said of it, of a long answer or a short one."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    run = [sys.executable, "-m", "jaxgate.cli.main", *command]
+    with os.fdopen(writer, "w") as unread:
+        done = subprocess.run(run, stdout=unread, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import select
 import sys
+from contextlib import suppress
 
 from jaxgate.report.printable import printable, printable_line
 
+UNREAD = 141
+"""Exit code of a command whose reader is gone: that of a process which the system ends for it."""
 _LONG = re.compile(r"\S{1000,}")
 """No path that a system takes has so many characters in a row without a blank, and nobody reads that."""
 
@@ -25,6 +29,20 @@ def begin(line: str) -> None:
 def write(page: str) -> None:
     """Print a page as it is."""
     sys.stdout.write(printable(page))
+
+
+def nobody_reads() -> bool:
+    """Whether the reader of what is printed is gone, as ``head`` is when it has its lines; nothing more is printed then."""
+    watched = select.poll()
+    try:
+        watched.register(sys.stdout, 0)
+    except (OSError, ValueError):  # no file of the system
+        return False
+    gone = any(event & select.POLLERR for _, event in watched.poll(0))
+    if gone:
+        with suppress(BrokenPipeError):
+            sys.stdout.close()
+    return gone
 
 
 def complain(line: str) -> None:

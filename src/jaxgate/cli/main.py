@@ -11,7 +11,7 @@ from typing import Any
 
 from jaxgate.cli.baselines import show_baselines
 from jaxgate.cli.comment import comment
-from jaxgate.cli.console import complain, refuse, unknown
+from jaxgate.cli.console import UNREAD, complain, nobody_reads, refuse, unknown
 from jaxgate.cli.gate import gate
 from jaxgate.cli.init import asker, init
 from jaxgate.cli.pytest_arguments import SUITE
@@ -39,7 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     run: Command = known.run
     try:
-        return run(known, rest)
+        code = run(known, rest)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        if not nobody_reads():
+            raise
+        return UNREAD
     except OSError as error:
         if error.filename is None:  # no path is the reason
             raise

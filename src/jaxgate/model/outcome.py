@@ -33,6 +33,19 @@ class GateExit(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """Which part of a suite a run had, so that parts can be put together and none is missed."""
+
+    __pydantic_config__: ClassVar[Any] = KEPT
+
+    number: int  # from 1
+    of: int  # how many parts there are
+    gates: int  # tests of this part that gate
+    of_gates: int  # those of all parts
+    suite: str  # a hash of the names of all tests that were cut
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """One run."""
 
@@ -62,6 +75,7 @@ class Outcome:
     scaling: tuple[Scaling, ...] = ()  # rates of each series of cases on several numbers of devices
     run: str = ""  # names the run among all runs of the project
     moment: str = ""  # when it ended, UTC, `2026-11-25T02:30:00+00:00`
+    shard: Shard | None = None  # which part of the suite it had; `None` for all of it
 
     @property
     def failed(self) -> tuple[Verdict, ...]:
@@ -216,6 +230,7 @@ class RunRecord:
     dirty: bool = False  # whether tracked files differed from it
     elsewhere: str = ""  # the options that chose something else to compare with than the stored baselines
     project: str = ""  # the folder of the tests within the repository, `python/`; empty where it is the repository
+    shard: Shard | None = None
     not_judged: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     unfit: tuple[str, ...] = ()

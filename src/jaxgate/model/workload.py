@@ -269,5 +269,6 @@ class Collection:
     gates: frozenset[str]  # those of them that gate
     selected: frozenset[str]  # those of these that were to run
     roots: tuple[str, ...]  # files and folders that were collected whole, relative to the root folder
+    elsewhere: frozenset[str] = frozenset()  # node ids of those that another shard has
     certain: bool = True  # whether a test that is not among them is gone: errors while collecting end the run
     whole: bool = True  # whether nobody left tests of these roots out on the command line

@@ -5,6 +5,7 @@ A time limit that is over and ranks that were lost end a run here, too.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from jaxgate.engine.run.ending import Ending, ExitStatus, end_session, end_unfinished, look_around
 from jaxgate.engine.run.result_files import write_result_files
 from jaxgate.keep.baselines import read_all
-from jaxgate.model.outcome import Outcome, Review, UsageError
+from jaxgate.model.outcome import Outcome, Review, Shard, UsageError
 from jaxgate.model.workload import Collection
 from jaxgate.plugin.modes import plan
 from jaxgate.plugin.options.command_line import STARTED
@@ -100,10 +101,22 @@ def _publish(session: pytest.Session, gates: GateSession | None, ending: Ending 
         return
     try:
         selected, status = config.stash[TESTS].selected, int(session.exitstatus)
-        config.stash[OUTCOME] = write_result_files(gates, ending, selected=selected, exit_status=status)
+        config.stash[OUTCOME] = write_result_files(
+            gates, ending, selected=selected, exit_status=status, shard=_shard(config)
+        )
     except Exception as error:  # noqa: BLE001 - the run was judged, and its own summary is still to come
         why = f"the results of the run could not be written: {type(error).__name__}: {error}"
         gates.evidence.problems.append(why)
+
+
+def _shard(config: pytest.Config) -> Shard | None:
+    """Which part of the suite this run had."""
+    part, tests = config.stash[SETTINGS].shard, config.stash[TESTS]
+    if part is None:
+        return None
+    suite = hashlib.blake2b("\n".join(sorted(tests.collected)).encode(), digest_size=8).hexdigest()
+    mine, others = len(tests.selected), len(tests.elsewhere & tests.gates)
+    return Shard(number=part[0], of=part[1], gates=mine, of_gates=mine + others, suite=suite)
 
 
 def nothing_judged(config: pytest.Config) -> bool:
@@ -123,7 +136,11 @@ def _left_out(config: pytest.Config) -> set[str]:
     follows = settings.ranks is not None and settings.ranks.rank != 0  # rank 0 judges what this one measures
     if SESSION in config.stash or follows or _narrowed_by(config) or not settings.demands_all or settings.elsewhere:
         return set()
-    stored = [one for one in read_all(settings.baselines)[0].values() if one.test in tests.gates - tests.selected]
+    stored = [
+        one
+        for one in read_all(settings.baselines)[0].values()
+        if one.test in tests.gates - tests.selected - tests.elsewhere
+    ]
     with suppress(UsageError):  # JAX finds no device: nothing could be judged here
         here = ask_hardware() if stored else None
         return {one.test for one in stored if here is not None and one.hardware.same_platform(here)}
@@ -138,6 +155,7 @@ def collection(config: pytest.Config) -> Collection:
         gates=frozenset(tests.gates),
         selected=frozenset(tests.selected),
         roots=tuple(whole_roots(config)),
+        elsewhere=frozenset(tests.elsewhere),
         certain=not config.option.continue_on_collection_errors,
         whole=not _narrowed_by(config),
     )

@@ -18,17 +18,22 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Tests:
-    """The node ids of a run: all that were collected before any was deselected, those that gate, those selected of them."""
+    """The node ids of a run: all that were collected before any was deselected, those that gate, those selected of them.
+
+    And those that another shard of the run has.
+    """
 
     collected: set[str] = field(default_factory=set)
     gates: set[str] = field(default_factory=set)
     selected: set[str] = field(default_factory=set)
+    elsewhere: set[str] = field(default_factory=set)
 
     def add(self, other: Tests) -> None:
         """Take those that another process knows of."""
         self.collected |= other.collected
         self.gates |= other.gates
         self.selected |= other.selected
+        self.elsewhere |= other.elsewhere
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,7 @@ def results_json(outcome: Outcome) -> str:
         "dirty": outcome.dirty,
         "elsewhere": outcome.elsewhere,
         "project": outcome.project,
+        **({"shard": asdict(outcome.shard)} if outcome.shard else {}),
         "not_judged": list(outcome.not_judged),
         "problems": list(outcome.problems),
         "unfit": list(outcome.unfit),

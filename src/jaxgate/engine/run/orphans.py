@@ -113,13 +113,13 @@ def find_orphans(session: GateSession, collection: Collection) -> Orphans:
     found.unreadable += unreadable
     found.paths += without_test(baselines, session.project, collection.tests, collection.roots, names)
     if collection.whole and session.settings.demands_all and not session.settings.elsewhere:
-        session.result.dropped |= set(_dropped(session, baselines, found.paths, collection.roots))
+        session.result.dropped |= set(_dropped(session, baselines, found.paths, collection))
     found.renamed += find_renamed(session, {path: baselines[path] for path in found.paths})
     return found
 
 
 def _dropped(
-    session: GateSession, baselines: Mapping[Path, Baseline], gone: Sequence[Path], roots: Sequence[str]
+    session: GateSession, baselines: Mapping[Path, Baseline], gone: Sequence[Path], collection: Collection
 ) -> Iterator[str]:
     """The tests whose baselines would serve this run, and whose case no gate of it has.
 
@@ -131,7 +131,8 @@ def _dropped(
         serve = {path for path, one in others.items() if any(one.hardware.same_platform(key) for key in here)}
         baselines = {**{path: others[path] for path in serve}, **baselines}
     for path, one in baselines.items():
-        if path not in gone and one.case not in session.result.tests and any(is_inside(one.test, at) for at in roots):
+        asked = path in gone or one.test in collection.elsewhere or one.case in session.result.tests
+        if not asked and any(is_inside(one.test, root) for root in collection.roots):
             yield one.test
 
 
@@ -195,7 +196,7 @@ def _name(entry: Waiver | DriftStart) -> str:
 
 def _is_whole(session: GateSession, collection: Collection) -> bool:
     """Whether every gate named its case, and no stored baseline belongs to a test elsewhere."""
-    if not collection.certain or session.result.unfinished:
+    if not collection.certain or collection.elsewhere or session.result.unfinished:
         return False
     folders = [root for root in collection.roots if (session.project / root).is_dir()]
     if not folders or collection.gates != set(session.result.tests.values()):

@@ -7,6 +7,7 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from jaxgate.judge.timing.rates import scaling
 from jaxgate.keep.files import append_page, write_atomic
 from jaxgate.keep.git import changed_lines, judge_edits, merge_base, run_git
 from jaxgate.keep.results import parse_results
-from jaxgate.model.outcome import Outcome
+from jaxgate.model.outcome import Outcome, Shard
 from jaxgate.report.pull_request import error_commands, in_the_diff, pull_request_page
 from jaxgate.report.results import results_json
 from jaxgate.report.text import explain
@@ -36,6 +37,7 @@ def write_result_files(
     *,
     selected: AbstractSet[str],
     exit_status: int,
+    shard: Shard | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Outcome:
     """Write what a run came to, and remember it. A page that cannot be written is reported; the verdicts stay.
@@ -45,9 +47,10 @@ def write_result_files(
         ending: What its end found.
         selected: Node ids of the gates that were to be judged.
         exit_status: pytest's, as it will be.
+        shard: Which part of the suite it had; ``None`` for all of it.
         environ: Environment variables: GitHub's runner names a file for the job's summary.
     """
-    outcome = _outcome(session, ending, selected, exit_status)
+    outcome = replace(_outcome(session, ending, selected, exit_status), shard=shard)
     page = pull_request_page(outcome)
     results = results_json(outcome)
     for name, text in ((SUMMARY, page), (RESULTS, results)):
@@ -59,6 +62,8 @@ def write_result_files(
     except ValueError as error:
         session.evidence.problems.append(f"there is no page, and the history does not have the run: {RESULTS}: {error}")
     else:
+        for name, made in ((name, make(record)) for part in parts("pages") for name, make in part.PAGES.items()):
+            session.evidence.write_page(name, made)
         for capability in parts("ending"):
             capability.ended(session, record)
     if environ.get(STEP_SUMMARY):

@@ -217,6 +217,14 @@ def rank(text: str) -> RankSettings:
     return RankSettings(coordinator=where, count=count, rank=rank, timeout_s=limit_s)
 
 
+def part(found: str) -> tuple[int, int]:
+    """``2/8``: the second part of eight."""
+    number, _, count = found.partition("/")
+    if not 1 <= int(number) <= int(count):
+        raise ValueError(found)
+    return int(number), int(count)
+
+
 def number(expected: str, metavar: str, fits: Callable[[float], bool]) -> Values:
     """A number that fits."""
     return Values(_fitting(float, fits), expected, {"metavar": metavar})

@@ -82,6 +82,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         history=read(table.HISTORY),
         time_limit_s=read(table.TIME_LIMIT),
         ranks=read(table.DISTRIBUTED),
+        shard=_shard(kind, read(table.SHARD)),
     )
 
 
@@ -103,6 +104,12 @@ def pass_on(config: pytest.Config) -> None:
             environment = pytest.MonkeyPatch()
             environment.setenv(option.variable, chosen)
             config.add_cleanup(environment.undo)
+
+
+def _shard(kind: RunKind, found: tuple[int, int] | None) -> tuple[int, int] | None:
+    if found and kind not in {RunKind.JUDGE, RunKind.UPDATE, RunKind.AGAINST, RunKind.PLAN}:
+        raise pytest.UsageError(f"{kind.flag} is for the whole suite; drop {table.SHARD.flag}")
+    return found
 
 
 def _typed(config: pytest.Config) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from jaxgate.plugin.options.option import (
     count,
     number,
     one_of,
+    part,
     path,
     rank,
     share,
@@ -164,6 +165,11 @@ WATCH = Option(
     "one; `update` writes that file, `report` does not read it; `gates` writes gates of the largest programs. Put a path before it",
     ini_help="judge or report: watch what all tests compile",
 )
+SHARD = Option(
+    "--perf-shard JAXGATE_SHARD",
+    Values(part, "which part of how many, such as 2/8", {"metavar": "PART/COUNT"}),
+    "run one part of the suite, cut by what each gate costs into so many; `jaxgate merge` makes one run of what all of them left",
+)
 OPTIONS = (
     *(
         UPDATE,
@@ -180,7 +186,7 @@ OPTIONS = (
         ARTIFACTS,
         HISTORY,
     ),
-    *(DISTRIBUTED, MAX_UNDECIDED, BUDGET, OPINION, DRIFT_BUDGET, WATCH),
+    *(DISTRIBUTED, MAX_UNDECIDED, BUDGET, OPINION, DRIFT_BUDGET, WATCH, SHARD),
 )
 """In the order of ``--help``."""
 FIRST = (UPDATE, WHY, STRICT, AGAINST, PLAN, TARGET, PROFILE, WATCH)
