@@ -14,6 +14,7 @@ from support.paths import REPOSITORY
 COMMANDS = {
     "alerts": "",
     "bisect": "bisect",
+    "check": "check",
     "diff": "diff",
     "doctor": "doctor",
     "explain": "explain",

@@ -44,7 +44,7 @@ ROLES = {
     "engine": "history/changes bisect/search diff/sides history/budget history/stored opinion/case profile/evidence repro/delta_debugging "
     "repro/oracles repro/program_pair repro/reduction times/case",
     "plugin": "loop/gate ranks/gate ranks/lost start/gate ranks/plugin targets/gate upgrade/child upgrade/plugin shards/plugin watch/watcher history/terminal opinion/terminal",
-    "cli": "targets/runs repro/file profile/tensorboard",
+    "cli": "check/github targets/runs repro/file profile/tensorboard",
 }
 """Which room's rules a module of a capability in ``ext/`` keeps, where its name does not say so."""
 BY_NAME = {
@@ -92,6 +92,7 @@ EXCUSED = {
     "src/jaxgate/observe/machine/environment.py": "/proc",
     "src/jaxgate/observe/machine/load.py": "/proc and /sys",
     "src/jaxgate/observe/program/custom_call_libraries.py": "/proc, and libraries that this process has loaded",
+    "src/jaxgate/ext/check/github.py": "what GitHub answers",
     "src/jaxgate/ext/repro/standalone.py": "the payload that stands in its own file",
     "src/jaxgate/observe/trace/clocks.py": "/proc",
     "src/jaxgate/plugin/xdist/devices.py": "/sys",

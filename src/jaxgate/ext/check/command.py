@@ -1,0 +1,76 @@
+"""``jaxgate check``: a check of the commit on GitHub, in progress at first, and red unless the run left something green."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from jaxgate.cli.console import refuse, say, unknown
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Declare ``jaxgate check``."""
+    checking = command(
+        "check",
+        _check,
+        help="set a check of the commit on GitHub, which is red where a run was lost",
+        description="In a job of GitHub's with the permission checks: write and GITHUB_TOKEN. `begin` sets the check to in "
+        "progress, `end` gives it its conclusion: green only if the folder has results of this commit that say so. Exit "
+        "codes: 0 begun or green, 1 red, 2 GitHub did not take it.",
+    )
+    checking.add_argument("when", choices=("begin", "end"))
+    checking.add_argument("--name", default="jaxgate", metavar="NAME", help="one for each job (default: jaxgate)")
+    checking.add_argument("--artifacts", default="perf-artifacts", metavar="DIR", help="default: perf-artifacts")
+
+
+def _check(known: argparse.Namespace, rest: list[str]) -> int:
+    return unknown("check", rest) or check(known.when, known.name, Path(known.artifacts))
+
+
+def check(when: str, name: str, folder: Path, environ: Mapping[str, str] = os.environ, **about: Any) -> int:
+    """Begin or end the check.
+
+    Args:
+        when: ``begin`` or ``end``.
+        name: What it is called.
+        folder: What the run left.
+        environ: Environment variables of a job of GitHub's.
+        **about: For ``Checks``.
+
+    Returns:
+        The exit code.
+    """
+    from jaxgate.ext.check.github import CheckError, Checks  # noqa: PLC0415 - the help does without
+
+    try:
+        checks = Checks(name, environ, **about)
+        if when == "begin":
+            checks.begin()
+            say(f"jaxgate check: {name}: in progress")
+            return 0
+        found = _left(folder, environ["GITHUB_SHA"])
+        checks.end(found)
+    except CheckError as error:
+        return refuse("check", str(error), 2)
+    say(f"jaxgate check: {name}: {'success' if found.passed else 'failure'}: {found.title}")
+    return 0 if found.passed else 1
+
+
+def _left(folder: Path, commit: str) -> Any:
+    """The conclusion of what a run left."""
+    from jaxgate.ext.check.text import conclude  # noqa: PLC0415 - the help does without
+    from jaxgate.keep.files import read_text  # noqa: PLC0415 - likewise
+    from jaxgate.keep.results import RESULTS, read_run_file  # noqa: PLC0415 - likewise
+
+    try:
+        results = read_run_file(folder / RESULTS)
+    except (OSError, ValueError) as error:
+        return conclude(None, "", commit, f"The run left no results: it was killed, or never begun, or lost ({error}).")
+    try:
+        page = read_text(folder / "summary.md")
+    except (OSError, ValueError):
+        page = ""
+    return conclude(results, page, commit)

@@ -1,0 +1,51 @@
+"""What a check says: a conclusion, a title and a page, of what a run left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jaxgate.model.outcome import GateExit
+from jaxgate.report.comment import shortened, unheard
+
+_ENDS = {
+    GateExit.FINE: "passed",
+    GateExit.REGRESSION: "a case or a baseline failed",
+    GateExit.BROKEN: "not everything was judged",
+    GateExit.MISSING: "baselines are missing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """How a check ends."""
+
+    passed: bool
+    title: str  # one line
+    page: str  # Markdown
+
+
+def conclude(results: Any, page: str, commit: str, why_not: str = "") -> Conclusion:
+    """Make the conclusion of a run.
+
+    Args:
+        results: What ``results.json`` says; anything, where it is not what a run writes.
+        page: What ``summary.md`` says; empty where there is none.
+        commit: What the run had to judge.
+        why_not: Why there are no results; empty where there are.
+    """
+    if why_not or not isinstance(results, Mapping):
+        return _red("no result", why_not or "The file has no results of a run.")
+    found = results.get("commit")
+    if found != commit:
+        return _red("no result of this commit", f"The results are of {found or 'no commit'}, expected {commit}.")
+    code = results.get("gate_exit")
+    if type(code) is not int or code not in list(GateExit):
+        return _red("no result", f"The results end with {code!r}, which is no exit code of a gate.")
+    end = GateExit(code)
+    return Conclusion(end is GateExit.FINE, _ENDS[end], shortened(unheard(page or f"Exit code {int(end)}.")))
+
+
+def _red(title: str, page: str) -> Conclusion:
+    return Conclusion(passed=False, title=title, page=shortened(unheard(page)))
