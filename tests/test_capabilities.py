@@ -21,6 +21,7 @@ COMMANDS = {
     "repro": "repro",
     "shards": "merge",
     "loop": "",
+    "metrics": "",
     "start": "",
     "watch": "",
     "ranks": "",

@@ -128,6 +128,7 @@ def test_a_green_run_removes_the_last_bundles_and_keeps_the_history(red):
         IGNORED,
         MARKER,
         "codequality.json",
+        "metrics.txt",
         "report.html",
         "results.json",
         "results.sarif",

@@ -1,0 +1,1 @@
+"""A run as numbers for a monitoring system."""
