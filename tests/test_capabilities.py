@@ -23,6 +23,7 @@ COMMANDS = {
     "loop": "",
     "metrics": "",
     "start": "",
+    "store": "store",
     "watch": "",
     "ranks": "",
 }

@@ -36,7 +36,7 @@ ROLES = {
     "repro/anonymous repro/contents repro/edit repro/inputs repro/jax_code repro/modules repro/server "
     "repro/standalone targets/compiled targets/compilers targets/interface targets/topology",
     "judge": "history/chain profile/operations ranks/merge upgrade/launches doctor/checkup shards/cut shards/merge",
-    "keep": "upgrade/notes history/store profile/events",
+    "keep": "store/shelf upgrade/notes history/store profile/events",
     "report": "page/document page/blocks page/drawing page/curves page/cases page/run_page history/page diff/page profile/table",
     "processes": "bisect/git_bisect bisect/releases bisect/revisions opinion/process opinion/worker profile/worker "
     "repro/compile_server targets/process targets/worker times/sessions upgrade/environment upgrade/environment_runs "
@@ -305,6 +305,7 @@ JOINTS = {
     "profile": "engine/instruments engine/run/session model/outcome model/verdict report/case_page report/text",
     "targets": "cli/gate engine/instruments engine/run/session keep/baselines model/chips model/workload "
     "observe/hlo/demand observe/measure observe/observation observe/tools plugin/gate plugin/session_start",
+    "store": "cli/baselines engine/run/session plugin/gating_run",
     "times": "engine/instruments engine/repeats engine/run/session plugin/modes/trim",
     "upgrade": "engine/run/session ext/bisect/releases ext/bisect/revisions ext/bisect/run plugin/gating_run "
     "plugin/session_start plugin/terminal",

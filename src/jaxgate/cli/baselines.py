@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from jaxgate.cli.console import refuse, write
-from jaxgate.cli.pytest_arguments import IniError, usual_folder
+from jaxgate.cli.pytest_arguments import IniError, usual_folder, usual_programs
 from jaxgate.judge.ageing import age_days, last_day
 from jaxgate.keep.git import utc_today
 from jaxgate.keep.inventory import read_inventory
+from jaxgate.keep.programs import UnreachableError
 from jaxgate.model.inventory import Inventory, KeptCase, StoredFile
+from jaxgate.model.outcome import UsageError
 from jaxgate.model.words import cut, plural
 from jaxgate.report.printable import aligned, json_text, printable_line
 from jaxgate.report.units import show
@@ -182,7 +184,10 @@ def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
     if isinstance(root, str):
         return refuse("baselines", root, 1)
     today = utc_today()
-    found = read_inventory(root, today=today)
+    try:
+        found = read_inventory(root, today=today, elsewhere=_elsewhere())
+    except (UnreachableError, UsageError) as error:
+        return refuse("baselines", str(error), 1)
     days = {case.date for case in found.cases}
     ages = {day: age_days(day, today=today) for day in days}
     ends = {day: "" if (last := last_day(day)) is None else last.isoformat() for day in days}
@@ -190,6 +195,16 @@ def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
     text = inventory_json(found, ages, ends) if as_json else inventory_text(found, ages, ends, cases=cases, width=width)
     write(text)
     return 0 if found.sound else 1
+
+
+def _elsewhere() -> set[tuple[str, str]]:
+    """The programs of the project's store beside git."""
+    url = usual_programs(Path())
+    if not url:
+        return set()
+    from jaxgate.ext.store.shelf import Shelf  # noqa: PLC0415 - what few projects have
+
+    return Shelf(url).names()
 
 
 def _find(folder: str | None) -> Path | str:

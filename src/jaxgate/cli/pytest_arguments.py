@@ -120,6 +120,15 @@ def usual_folder(start: Path, environ: Mapping[str, str] = os.environ) -> Path:
     return _usual(start, environ, "baselines", DEFAULT)
 
 
+def usual_programs(start: Path, environ: Mapping[str, str] = os.environ) -> str:
+    """Likewise: the store of programs beside git; empty where there is none.
+
+    Raises:
+        IniError: If that file cannot be read.
+    """
+    return _named(start, environ, "programs", "")
+
+
 def _usual(start: Path, environ: Mapping[str, str], name: str, default: str) -> Path:
     return project_of(start) / _named(start, environ, name, default)
 

@@ -9,9 +9,10 @@ from functools import partial
 
 from jaxgate.judge.order import severest
 from jaxgate.keep.baselines import BaselineStore, save_baseline
-from jaxgate.keep.programs import ProgramStore
+from jaxgate.keep.programs import ProgramStore, UnreachableError
 from jaxgate.model.baseline import Baseline, Provenance, StoredBaseline
 from jaxgate.model.decision import Status
+from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.model.program import ProgramRecord
 from jaxgate.model.verdict import Verdict
 from jaxgate.observe.errors import describe
@@ -63,7 +64,10 @@ class Candidate:
 
         def save(structure: str, about: ProgramRecord) -> str:
             content = self.contents[about.digest or ""]
-            return programs.save(structure, content, partial(serves_as, content=content))
+            try:
+                return programs.save(structure, content, partial(serves_as, content=content))
+            except UnreachableError as error:
+                raise InvalidCaseError("keeping the program", f"{error}; nothing of the case was recorded") from None
 
         save_baseline(
             store.root, baseline.stored_as(save)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -22,17 +23,19 @@ from jaxgate.model.program import ProgramRecord
 from jaxgate.model.waiver import Waiver
 
 
-def read_inventory(root: Path, *, today: date) -> Inventory:
+def read_inventory(root: Path, *, today: date, elsewhere: AbstractSet[tuple[str, str]] = frozenset()) -> Inventory:
     """Read all baselines, programs and waivers of a project.
 
     Args:
         root: The folder of the baselines.
         today: The UTC date; a waiver applies up to and on its last day.
+        elsewhere: Programs that a store beside git has, by fingerprint and digest.
     """
     baselines, unreadable = read_all(root)
     store = ProgramStore(root)
     digests = {path: store.digest_of(path) for path in store.files()}
     stored = {(store.fingerprint_of(path), digest) for path, digest in digests.items() if digest is not None}
+    stored |= elsewhere
     reasons = {(entry.folder, case): entry.why for entry in read_log(root) for case in entry.cases}
     committers = last_committers(root)
     unneeded = None if unreadable else find_unreferenced(root, named_by(baselines.values()))

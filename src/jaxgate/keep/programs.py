@@ -10,6 +10,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
+from typing import Protocol
 
 from jaxgate.keep.baselines import read_all
 from jaxgate.keep.files import PROGRAM_BYTES, RefusedFileError, is_linked, read_bytes, unpack_gzip, write_atomic
@@ -19,15 +20,39 @@ FOLDER = "programs"
 SUFFIX = ".export.gz"
 
 
+class UnreachableError(Exception):
+    """A store beside git did not answer; the text says which, and why."""
+
+
+class Shelf(Protocol):
+    """A store beside git: packed programs by fingerprint and digest. Each call may raise ``UnreachableError``."""
+
+    url: str
+
+    def get(self, fingerprint: str, digest: str) -> bytes | None:
+        """A packed program, or nothing."""
+
+    def put(self, fingerprint: str, digest: str, packed: bytes) -> None:
+        """Keep a packed program."""
+
+    def digests(self, fingerprint: str) -> list[str]:
+        """What there is of one structure."""
+
+    def names(self) -> set[tuple[str, str]]:
+        """All that there is."""
+
+
 class ProgramStore:
-    """The programs of one project's baselines.
+    """The programs of one project's baselines, in git, and beside it where the project has such a store.
 
     A file is addressed by the structure of the program, not by its bytes, which change with every renamed
     helper: recording again what did not change touches nothing.
     """
 
-    def __init__(self, baselines: Path) -> None:
+    def __init__(self, baselines: Path, shelf: Shelf | None = None) -> None:
         self.folder = baselines / FOLDER
+        self.shelf = shelf
+        self._unreachable = ""
 
     def path(self, fingerprint: str) -> Path:
         """Where a program lies, whether or not it exists."""
@@ -47,7 +72,25 @@ class ProgramStore:
             content = _read(path)
             if content is not None and digest in (None, _digest(content)):
                 return content
-        return None
+        try:
+            return None if digest is None else self._fetched(fingerprint, digest)
+        except UnreachableError as error:
+            self._unreachable = str(error)
+            return None
+
+    def _fetched(self, fingerprint: str, digest: str) -> bytes | None:
+        packed = None if self.shelf is None else self.shelf.get(fingerprint, digest)
+        content = None if packed is None else _unpacked(packed)
+        return content if content is not None and _digest(content) == digest else None
+
+    def why_missing(self, fingerprint: str) -> str:
+        """Why ``load`` gave nothing, and what to do."""
+        again = "record the case again with --perf-update"
+        if self._unreachable:
+            return f"{fingerprint} could not be fetched: {self._unreachable}; run again, or {again}"
+        if self.shelf is not None:
+            return f"{fingerprint} is missing or damaged, here and in {self.shelf.url}; {again}"
+        return f"{self.path(fingerprint).name} is missing or damaged; restore it with git, or {again}"
 
     def save(self, fingerprint: str, content: bytes, serves: Callable[[bytes], bool] = lambda _: True) -> str:
         """Keep a program, unless one of this structure that serves as well is there already.
@@ -58,13 +101,23 @@ class ProgramStore:
             serves: Whether a stored program may stand for it; if not, both are kept.
 
         Returns:
-            SHA-256 of the content that stands for the program on disk now.
+            SHA-256 of the content that stands for the program now.
+
+        Raises:
+            UnreachableError: If the store beside git does not take it; nothing was written.
         """
         for path in self._paths(fingerprint):
             stored = _read(path)
             if stored is not None and serves(stored):
                 return _digest(stored)
         digest = _digest(content)
+        if self.shelf is not None:
+            for other in self.shelf.digests(fingerprint):
+                stored = self._fetched(fingerprint, other)
+                if stored is not None and serves(stored):
+                    return other
+            self.shelf.put(fingerprint, digest, gzip.compress(content, mtime=0))
+            return digest
         taken = _read(self.path(fingerprint)) is not None
         path = self.path(f"{fingerprint}-{digest[:8]}" if taken else fingerprint)
         write_atomic(path, gzip.compress(content, mtime=0))
@@ -91,10 +144,16 @@ class ProgramStore:
 
 def _read(path: Path) -> bytes | None:
     try:
-        content = unpack_gzip(read_bytes(path, PROGRAM_BYTES))
+        return _unpacked(read_bytes(path, PROGRAM_BYTES))
+    except OSError:
+        return None
+
+
+def _unpacked(packed: bytes) -> bytes | None:
+    try:
+        return unpack_gzip(packed) or None  # an empty file decompresses to nothing, and is no program
     except (OSError, EOFError, zlib.error):
         return None
-    return content or None  # an empty file decompresses to nothing, and is no program
 
 
 def _digest(content: bytes) -> str:
@@ -132,6 +191,29 @@ def find_unreferenced(root: Path, named: Named, *, only: Collection[str] | None 
         if not needed:
             found.append(path)
     return found
+
+
+def move_to(shelf: Shelf, root: Path, named: Named) -> tuple[list[tuple[Path, int]], list[tuple[str, str]]]:
+    """Move the programs that baselines name to a store beside git: each is read back before its file is removed.
+
+    Returns:
+        The files that were removed, with their sizes in bytes; the programs that are neither here nor there.
+
+    Raises:
+        UnreachableError: If the store does not answer, or gives back something else.
+    """
+    here, there = ProgramStore(root), ProgramStore(root / "nowhere", shelf)
+    known, missing = shelf.names(), []
+    for fingerprint, digest in sorted(named):
+        content = here.load(fingerprint, digest)
+        if content is not None and (fingerprint, digest) not in known:
+            shelf.put(fingerprint, digest, gzip.compress(content, mtime=0))
+        if there.load(fingerprint, digest) is None:
+            if content is not None:
+                raise UnreachableError(f"{shelf.url}: it does not give back {fingerprint}, which was written")
+            missing.append((fingerprint, digest))
+    gone = [path for path in here.files() if (here.fingerprint_of(path), here.digest_of(path)) in named]
+    return [remove(path, root) for path in gone], missing
 
 
 def collect(root: Path, only: Collection[str]) -> list[tuple[Path, int]]:

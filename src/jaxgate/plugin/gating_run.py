@@ -57,6 +57,10 @@ class GatingRun:
 
                 with session_start.prefixed(settings.kind.flag):  # a typing error shows at once
                     parse_environment(items, config.invocation_params.dir, may_make=bool(settings.upgrade))
+            if settings.programs:
+                from jaxgate.ext.store.shelf import Shelf  # noqa: PLC0415 - what few projects have
+
+                Shelf(settings.programs)  # a typing error shows at once
             if settings.against:
                 settings = replace(settings, against=resolve_revision(config.rootpath, settings.against))
         except UsageError as error:  # as pytest ends for a bad option: one line, exit code 4

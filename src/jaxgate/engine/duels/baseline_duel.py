@@ -248,11 +248,7 @@ class BaselineDuels:
         """A program of a baseline; empty if it was not stored."""
         content = self._programs.load(fingerprint, stored.digest) if stored.stored else b""
         if content is None:
-            raise InvalidCaseError(
-                "reading the baseline's program",
-                f"{self._programs.path(fingerprint).name} is missing or damaged; restore it with git, "
-                "or record the case again with --perf-update",
-            )
+            raise InvalidCaseError("reading the baseline's program", self._programs.why_missing(fingerprint))
         return StoredProgram(record=stored, content=content)
 
     def _unclocked(self, difference: Difference) -> str:

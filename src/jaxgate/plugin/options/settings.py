@@ -56,6 +56,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         update=update,
         why=read(table.WHY),
         baselines=baselines,
+        programs="" if OTHER_SIDE in environ else read(table.PROGRAMS),
         stored=Path(environ.get(NAMED_LIKE) or baselines),
         namesakes=frozenset(filter(None, environ.get(NAMESAKES, "").split(os.pathsep))),
         strict=strict,

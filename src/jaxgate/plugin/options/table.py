@@ -165,6 +165,12 @@ WATCH = Option(
     "one; `update` writes that file, `report` does not read it; `gates` writes gates of the largest programs. Put a path before it",
     ini_help="judge or report: watch what all tests compile",
 )
+PROGRAMS = Option(
+    "JAXGATE_PROGRAMS perf_programs",
+    Values(str, "", {"metavar": "URL"}, ""),
+    "where programs are kept that baselines name: an address that fsspec knows, such as s3://bucket/folder, with jaxgate[store] {default}",
+    unset="in git, beside the baselines",
+)
 SHARD = Option(
     "--perf-shard JAXGATE_SHARD",
     Values(part, "which part of how many, such as 2/8", {"metavar": "PART/COUNT"}),
@@ -186,7 +192,7 @@ OPTIONS = (
         ARTIFACTS,
         HISTORY,
     ),
-    *(DISTRIBUTED, MAX_UNDECIDED, BUDGET, OPINION, DRIFT_BUDGET, WATCH, SHARD),
+    *(DISTRIBUTED, MAX_UNDECIDED, BUDGET, OPINION, DRIFT_BUDGET, WATCH, SHARD, PROGRAMS),
 )
 """In the order of ``--help``."""
 FIRST = (UPDATE, WHY, STRICT, AGAINST, PLAN, TARGET, PROFILE, WATCH)

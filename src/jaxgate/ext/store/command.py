@@ -1,0 +1,55 @@
+"""``jaxgate store``: move the programs that git has into the project's store."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from jaxgate.cli.console import refuse, say, unknown
+
+
+def add(command: Callable[..., argparse.ArgumentParser]) -> None:
+    """Declare ``jaxgate store``."""
+    command(
+        "store",
+        lambda _, rest: unknown("store", rest) or store(Path()),
+        help="move the programs of baselines out of git into the store that perf_programs names",
+        description="Write each program that a baseline names into the store, read it back, then remove the file. Exit codes: "
+        "0 all are there, 1 one is missing here and there, 2 the store does not answer, or none is named.",
+    )
+
+
+def store(start: Path) -> int:
+    """Move them.
+
+    Args:
+        start: A folder of the project.
+
+    Returns:
+        The exit code.
+    """
+    from jaxgate.cli.pytest_arguments import IniError, usual_folder, usual_programs  # noqa: PLC0415 - the help does without
+    from jaxgate.ext.store.shelf import Shelf  # noqa: PLC0415 - likewise
+    from jaxgate.keep.baselines import read_all  # noqa: PLC0415 - likewise
+    from jaxgate.keep.programs import UnreachableError, move_to, named_by  # noqa: PLC0415 - likewise
+    from jaxgate.model.outcome import UsageError  # noqa: PLC0415 - likewise
+    from jaxgate.model.words import plural  # noqa: PLC0415 - likewise
+
+    try:
+        root, url = usual_folder(start), usual_programs(start)
+        if not url:
+            return refuse("store", 'expected perf_programs = "s3://bucket/folder" in pyproject.toml, found none', 2)
+        baselines, unreadable = read_all(root)
+        if unreadable:
+            return refuse("store", f"{unreadable[0].path} is unreadable: {unreadable[0].reason}", 1)
+        moved, missing = move_to(Shelf(url), root, named_by(baselines.values()))
+    except (IniError, UsageError, UnreachableError) as error:
+        return refuse("store", str(error), 2)
+    megabytes = sum(size for _, size in moved) / 1e6
+    say(
+        f"jaxgate store: {plural(len(moved), 'program')} moved to {url}, {megabytes:.1f} MB; commit that they are gone here"
+    )
+    for fingerprint, digest in missing:
+        say(f"missing here and there: {fingerprint} {digest[:8]}")
+    return 1 if missing else 0

@@ -1,0 +1,132 @@
+"""A project whose programs lie in a store beside git: recorded there, duelled with from there, and red where it is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from support.processes import outside_variables
+
+from jaxgate.keep.baselines import read_all
+from jaxgate.keep.programs import named_by
+
+TESTS = """
+import jax
+import jax.numpy as jnp
+import pytest
+
+
+@pytest.mark.parametrize("width", [8, 16, 24])
+def test_step(gate, width):
+    gate(jax.jit(lambda x: jnp.sin(x) @ x), jnp.ones((width, width)))
+"""
+INI = '[tool.pytest]\nperf_programs = "{url}"\n'
+FACTS = ("--benchmark-disable", "--perf-profile=never")
+
+
+@pytest.fixture
+def there(project):
+    """The store: a folder; the project names it."""
+    folder = project.path / "there"
+    project.write("pyproject.toml", (project.path / "pyproject.toml").read_text().rstrip() + "\n")
+    text = (project.path / "pyproject.toml").read_text()
+    project.write("pyproject.toml", text + f'perf_programs = "{folder}"\n')
+    project.write("test_model.py", TESTS)
+    return folder
+
+
+def objects(folder):
+    """The programs of the store."""
+    return sorted(folder.rglob("*.export.gz"))
+
+
+def test_programs_are_recorded_there_and_duelled_with(project, there):
+    """Git has the JSON files alone; what changed in a program is shown, and it is timed beside the stored one."""
+    assert project.run(*FACTS, "--perf-update", "--perf-why=first").code == 0
+    assert len(objects(there)) == 3
+    assert not (project.path / "baselines/programs").exists()
+    assert project.run(*FACTS, "--perf-strict").code == 0
+    before = objects(there)
+    assert project.run(*FACTS, "--perf-update", "--perf-why=again").code == 0
+    assert objects(there) == before
+    project.edit("test_model.py", "jnp.sin(x) @ x)", "jnp.sin(x) @ x @ x)")
+    found = project.run("--perf-profile=never", "-k", "24")
+    assert found.code == 1
+    found.shows("REGRESSED  model/step-24", "stablehlo.dot_general")
+    assert "missing or damaged" not in found.text
+
+
+def test_what_is_gone_there_is_red_and_named(project, there):
+    """A changed program cannot be compared: it is not green."""
+    project.run(*FACTS, "--perf-update", "--perf-why=first")
+    for file in objects(there):
+        file.unlink()
+    project.edit("test_model.py", "jnp.sin(x) @ x)", "jnp.cos(x) @ x)")
+    found = project.run("--perf-profile=never", "-k", "24")
+    assert found.code == 1
+    found.shows("is missing or damaged, here and in", str(there), "record the case again with --perf-update")
+
+
+def test_a_store_that_takes_nothing_records_nothing(project, there):
+    """No baseline names a program that is nowhere."""
+    there.write_text("a file, and no folder")
+    found = project.run(*FACTS, "--perf-update", "--perf-why=first")
+    assert found.code == 1
+    found.shows("keeping the program", "nothing of the case was recorded")
+    assert read_all(project.path / "baselines") == ({}, [])
+
+
+def test_an_address_that_nothing_knows_is_refused(project, there):
+    """In one line, before a test runs."""
+    text = (project.path / "pyproject.toml").read_text().replace(str(there), "nosuch://bucket")
+    project.write("pyproject.toml", text)
+    found = project.run(*FACTS)
+    assert found.code == 4
+    found.shows("nosuch://bucket: no store of programs can be opened there")
+
+
+def test_a_recording_that_is_killed_leaves_no_baseline_without_its_program(project, there):
+    """Whenever that is: a program is written before the baseline that names it, and the next recording goes on."""
+    many = ", ".join(str(width) for width in range(8, 48))
+    project.edit("test_model.py", "[8, 16, 24]", f"[{many}]")
+    command = [sys.executable, "-m", "pytest", "-q", *FACTS, "--perf-update", "--perf-why=first"]
+    variables = outside_variables(JAXGATE_OPINION="0", JAXGATE_HISTORY="none")
+    run = subprocess.Popen(command, cwd=project.path, env=variables, start_new_session=True, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 100
+    while not (project.path / "baselines").exists() or len(list((project.path / "baselines").rglob("*.json"))) < 5:
+        assert run.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+    baselines, unreadable = read_all(project.path / "baselines")
+    assert unreadable == []
+    kept = {(file.parent.name, file.name.removesuffix(".export.gz")) for file in objects(there)}
+    assert len(baselines) < 40
+    assert named_by(baselines.values()) <= kept
+    assert project.run(*FACTS, "--perf-update", "--perf-why=on").code == 0
+    assert len(read_all(project.path / "baselines")[0]) == 40
+
+
+def test_programs_are_moved_out_of_git(project, there):
+    """`jaxgate store`, then `jaxgate baselines`, as somebody at a terminal would."""
+    text = (project.path / "pyproject.toml").read_text()
+    project.write("pyproject.toml", text.replace("perf_programs", "# perf_programs"))
+    project.run(*FACTS, "--perf-update", "--perf-why=first")
+    assert len(list((project.path / "baselines/programs").iterdir())) == 3
+    none = project.alone("-m", "jaxgate.cli.main", "store")
+    assert (none.returncode, "found none" in none.stderr) == (2, True)
+    project.write("pyproject.toml", text)
+    moved = project.alone("-m", "jaxgate.cli.main", "store")
+    assert moved.returncode == 0, moved.stderr
+    assert "3 programs moved to" in moved.stdout
+    assert list((project.path / "baselines/programs").iterdir()) == []
+    assert len(objects(there)) == 3
+    assert project.alone("-m", "jaxgate.cli.main", "baselines").returncode == 0
+    assert project.run(*FACTS, "--perf-strict").code == 0
+    objects(there)[0].unlink()
+    assert project.alone("-m", "jaxgate.cli.main", "baselines").returncode == 1
