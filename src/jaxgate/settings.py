@@ -119,6 +119,7 @@ class Settings:
     cpu_devices: int | None  # virtual devices of a CPU; `None` leaves JAX as it is
     time_limit_s: float | None  # seconds after which no test begins; `None` for no limit
     ranks: RankSettings | None  # which of several processes this is; `None` for a run of one
+    accept: frozenset[str] = frozenset()  # what a recording may be worse in; empty for anything
     programs: str = ""  # where the programs of baselines are kept beside git; empty for nowhere
     shard: tuple[int, int] | None = None  # which part of how many is run; `None` for all
 

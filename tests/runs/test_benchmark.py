@@ -119,3 +119,18 @@ def test_a_latency_case_keeps_single_calls(project):
     assert single[98] <= extra["p50_ns"] <= single[101]
     assert single[196] <= extra["p99_ns"] <= single[199]
     assert stored["phases"]["host_ns"] is None
+
+
+def columns(result):
+    """Of the table of pytest-benchmark."""
+    head = next(line for line in result.text.splitlines() if line.startswith("Name (time in"))
+    return head.partition(")")[2].split()
+
+
+def test_a_table_of_gates_is_narrow(one):
+    """It fits a terminal, unless somebody asks for more, or has a plain benchmark in it."""
+    assert columns(one.run()) == ["Median", "IQR", "Rounds"]
+    assert "Iterations" in columns(one.run("-v"))
+    assert columns(one.run("--benchmark-columns=min,max")) == ["Min", "Max"]
+    one.write("test_plain.py", "def test_sum(benchmark):\n    benchmark(sum, [1])\n")
+    assert "Iterations" in columns(one.run())

@@ -97,7 +97,8 @@ def test_a_recording_is_not_green_until_it_is_committed(half):
     assert page.startswith("## ⚠️ jaxgate: 1 of 1 case recorded, and the baselines are not committed\n\n1 CREATED on")
     assert "3 files of the baselines need a commit" in page
     later = half.run("-k", "second", "--perf-strict")
-    assert (later.code, half.results()["green"], half.results()["needs_commit"]) == (0, False, files)
+    assert (later.code, half.results()["green"], half.results()["needs_commit"]) == (1, False, files)
+    assert half.results()["gate_exit"] == 3
     commit(half.path)
     half.run("-k", "second", "--perf-strict")
     found = half.results()

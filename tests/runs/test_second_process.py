@@ -60,6 +60,36 @@ def test_what_depends_on_the_process_is_red_when_it_is_recorded(asking):
     assert "model/settled" not in found
 
 
+POINTERS = """
+import jax, jax.numpy as jnp
+from jax.experimental.custom_partitioning import custom_partitioning
+@custom_partitioning
+def scaled(x):
+    return x * 2
+scaled.def_partition(
+    partition=lambda mesh, args, result: (mesh, lambda x: x * 2, result.sharding, (args[0].sharding,)),
+    infer_sharding_from_operands=lambda mesh, args, result: args[0].sharding,
+    sharding_rule="i -> i",
+)
+def test_partitioned(gate):
+    mesh = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices()[:2])
+    x = jax.device_put(jnp.ones(8), jax.NamedSharding(mesh, jax.P("i")))
+    gate(jax.jit(lambda x: scaled(x) + 1), x)
+def test_callback(gate):
+    gate(jax.jit(lambda x: jax.pure_callback(lambda x: x, x, x) + 1), jnp.ones(8))
+"""
+
+
+def test_a_pointer_in_a_program_is_told(project):
+    """Custom partitioning (jax#25123) names a place in memory; callbacks, which did so in earlier releases, do not."""
+    project.write("test_model.py", POINTERS)
+    command = ("-m", "pytest", "--perf-update", "--benchmark-disable")
+    result = project.alone(*command, JAXGATE_OPINION="20", JAXGATE_CPU_DEVICES="2")
+    assert result.returncode == 1, result.stdout
+    assert f"1 case has {TOLD}" in result.stdout
+    assert "decides it: model/partitioned\n" in result.stdout
+
+
 OUTSIDE = """
 import os
 import jax, jax.numpy as jnp

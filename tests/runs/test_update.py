@@ -156,3 +156,35 @@ def test_a_first_recording_and_one_without_a_clock_are_not_timed(project, lab):
     project.edit("test_model.py", "x * 2", "x * 3")
     project.run("--perf-update", "--benchmark-disable").counts(passed=2)
     assert lab.duelled == []
+
+
+def test_what_may_be_worse_can_be_named(project):
+    """A case that is worse in something else stays red, and its baseline as it was; one that is no worse is recorded."""
+    project.write("test_model.py", model("jnp.ones(64)", step="x * 2", other="x + 1")).record()
+    project.edit("test_model.py", "return x * 2", "return jnp.concatenate([x, x]) * 2")
+    before = project.baselines()
+    facts = ("--benchmark-disable", "--perf-update=refresh", "--perf-why=longer")
+    refused = project.run(*facts, "--perf-accept=trace_calls,stablehlo_ops")
+    assert refused.code == 1
+    refused.shows("REGRESSED  model/step", "output_bytes 512 B against 256 B", "REFRESHED  model/other")
+    after = project.baselines()
+    step = next(name for name in before if "step" in str(name))
+    assert before[step] == after[step]
+    accepted = project.run(*facts, "--perf-accept", "output_bytes, temp_bytes,xla_bytes,stablehlo_ops,trace_calls")
+    assert accepted.code == 0
+    accepted.shows("REFRESHED  model/step")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--perf-update", "--perf-accept=temp_byte"), "found 'temp_byte'; did you mean temp_bytes"),
+        (("--perf-accept=temp_bytes",), "--perf-accept says what a recording may accept; it needs --perf-update"),
+        (("--perf-update=create", "--perf-accept=time"), "it needs --perf-update"),
+    ],
+)
+def test_what_cannot_be_accepted_is_refused(project, options, told):
+    """In one line."""
+    found = project.write("test_model.py", TWO).run(*options)
+    assert found.code == 4
+    assert told in found.text

@@ -108,6 +108,7 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
             store=session.store,
             programs=session.programs,
             keep_broken=settings.as_measured,
+            accept=settings.accept,
         )
         return found(verdict=recorded, is_final=True)
     repeats: list[Repeat] = [*([] if timing.repeat is None else [timing.repeat]), *reference.repeats]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,6 +15,7 @@ from jaxgate.model.decision import Status
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.model.program import ProgramRecord
 from jaxgate.model.verdict import Verdict
+from jaxgate.model.waiver import TIME
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program.export import serves_as
@@ -23,6 +24,7 @@ _MOVED = frozenset({
     Status.IMPROVED, Status.FASTER, Status.REGRESSED, Status.SLOWER, Status.WAIVED,
     Status.NO_BASELINE, Status.STALE_BASELINE,
 })  # fmt: skip
+_WORSE = frozenset({Status.REGRESSED, Status.SLOWER})
 _FAILING = frozenset({Status.INVALID, Status.REGRESSED})
 
 
@@ -101,6 +103,7 @@ def record_case(
     store: BaselineStore,
     programs: ProgramStore,
     keep_broken: bool,
+    accept: Collection[str] = (),
 ) -> Verdict:
     """Accept a measurement, unless something is wrong that no baseline can make right.
 
@@ -113,9 +116,13 @@ def record_case(
         store: Where baselines are kept.
         programs: Where their programs are.
         keep_broken: Whether what breaks a claim is recorded, too: for a comparison, which judges no claims.
+        accept: What a case may be worse in; empty for anything.
     """
     broken = any(f.kind in ("claim", "case") and f.status in _FAILING for f in verdict.findings)
     if broken and not keep_broken:
+        return replace(verdict, fails=True)
+    worse = {TIME if f.kind == "time" else f.name.split(" ")[0] for f in verdict.findings if f.status in _WORSE}
+    if accept and not worse <= {*accept}:
         return replace(verdict, fails=True)
     found = Candidate.of(observed, stored, case=verdict.case, test=test, provenance=provenance)
     recorded = found.accept(store, programs, verdict)

@@ -70,6 +70,7 @@ class Outcome:
     elsewhere: str = ""  # the options that chose something else to compare with than the stored baselines
     project: str = ""  # the folder of the tests within the repository, `python/`; empty where it is the repository
     exit_status: int = 0  # pytest's
+    uncommitted: bool = False  # whether that says no more than that baselines are not committed
     commit: str | None = None  # what was checked out; `None` if git does not know
     dirty: bool = False  # whether tracked files differed from it
     scaling: tuple[Scaling, ...] = ()  # rates of each series of cases on several numbers of devices
@@ -90,7 +91,8 @@ class Outcome:
     @property
     def passed(self) -> bool:
         """Whether all is well, but for a commit that may be missing."""
-        wrong = self.failed or self.not_judged or self.problems or self.unfit or self.exit_status
+        status = 0 if self.uncommitted else self.exit_status
+        wrong = self.failed or self.not_judged or self.problems or self.unfit or status
         return bool(self.verdicts) and not wrong
 
     @property

@@ -218,6 +218,7 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> Generator[None, Any, Any]:
     """Show what was judged below the tables of other plugins, which gate nothing; also where one of them raises."""
+    benchmark_rows.keep_narrow(config, config.stash[TESTS].gates)
     try:
         return (yield)
     finally:

@@ -342,6 +342,7 @@ NOT_REBUILT = {
     "https://github.com/google/orbax/issues/1640": "a save that needs several times the state: tests/loop/test_watch.py",
     "https://github.com/google/orbax/issues/2090": "a save that keeps memory: tests/loop/test_watch.py",
     "https://github.com/jax-ml/jax/issues/16649": "a start that compiles again what is cached: tests/runs/test_start.py",
+    "https://github.com/jax-ml/jax/issues/25123": "a program that names a place in memory: tests/runs/test_second_process.py",
     "https://github.com/jax-ml/jax/issues/40312": "a program that earlier traces decide: tests/runs/test_second_process.py",
     "https://github.com/jax-ml/jax/issues/1130": "compiling became slower inside of JAX: phases show it, with a clock",
 }

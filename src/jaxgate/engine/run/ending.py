@@ -50,13 +50,16 @@ class ExitStatus:
     """How a run ends."""
 
     code: int  # its exit code
+    uncommitted: bool = False  # whether nothing is wrong but that the last commit lacks baselines
     undecided: bool = False  # whether nothing failed, and too little was decided
     only_machine: bool = False  # whether tests failed for no other reason than that the machine is the suspect
     # failed cases of tests that pytest counts as passed or xfailed: their test is marked xfail, or catches the failure
     uncounted: tuple[str, ...] = ()
 
 
-def exit_status(code: int, session: GateSession, *, tests_failed: int, wrong: bool, missing: bool) -> ExitStatus:
+def exit_status(
+    code: int, session: GateSession, *, tests_failed: int, wrong: bool, missing: bool, uncommitted: bool = False
+) -> ExitStatus:
     """How a run ends that came to its end.
 
     Args:
@@ -65,6 +68,7 @@ def exit_status(code: int, session: GateSession, *, tests_failed: int, wrong: bo
         tests_failed: How many tests failed.
         wrong: Whether something is wrong beside the tests: orphans under CI, a clash of names, nothing judged.
         missing: Whether a gate was not judged, where each must be.
+        uncommitted: Whether it was judged by baselines that the last commit does not have, where that matters.
     """
     if wrong:
         return ExitStatus(code=Exit.FAILED if code == Exit.OK else code)
@@ -78,6 +82,8 @@ def exit_status(code: int, session: GateSession, *, tests_failed: int, wrong: bo
     accused = session.result.accused
     if code == Exit.FAILED and accused and accused == tests_failed:
         return ExitStatus(code=UNFIT, only_machine=True)
+    if code == Exit.OK and uncommitted:
+        return ExitStatus(code=Exit.FAILED, uncommitted=True)
     return ExitStatus(code=code)
 
 
@@ -178,7 +184,10 @@ def look_around(
     wrong = wrong or bool(orphans.unreadable or result.clashes or found)
     wrong = wrong or (settings.strict and bool(orphans) and not settings.against)
     missing = settings.demands_all and bool(result.not_judged(collection.selected))
-    status = exit_status(ending.status.code, session, tests_failed=tests_failed, wrong=wrong, missing=missing)
+    uncommitted = settings.demands_all and bool(ending.changes.needs_commit)
+    status = exit_status(
+        ending.status.code, session, tests_failed=tests_failed, wrong=wrong, missing=missing, uncommitted=uncommitted
+    )
     return replace(ending, status=status, orphans=orphans, idle_entries=tuple(idle), wrong=found)
 
 

@@ -111,6 +111,7 @@ def _outcome(session: GateSession, ending: Ending, selected: AbstractSet[str], e
         compiled_as=compiled_as,
         elsewhere=elsewhere,
         exit_status=exit_status,
+        uncommitted=ending.status.uncommitted,
         run=secrets.token_hex(8),
         moment=session.instruments.moment(),
     )

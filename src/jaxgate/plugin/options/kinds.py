@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from jaxgate.plugin.options.table import AGAINST, DISTRIBUTED, MODES, PLAN, TARGET, UPDATE, WHY
+from jaxgate.plugin.options.table import ACCEPT, AGAINST, DISTRIBUTED, MODES, PLAN, TARGET, UPDATE, WHY
 from jaxgate.plugin.stash import is_worker
 from jaxgate.settings import UPGRADE_TO, RunKind, Update
 
@@ -56,6 +56,8 @@ def read_kind(config: pytest.Config, environ: Mapping[str, str]) -> tuple[RunKin
     update = _read_update(config)
     if WHY.find(config, {}) and not update:
         raise pytest.UsageError(f"{WHY.flag} gives the reason of a recording; it needs {UPDATE.flag}")
+    if ACCEPT.find(config, {}) and update not in (Update.BOTH, Update.REFRESH):
+        raise pytest.UsageError(f"{ACCEPT.flag} says what a recording may accept; it needs {UPDATE.flag}")
     given = _given(config, update, environ)
     refusal = _refusal(given, config, environ) or _refuses_target(given, config, environ)
     if refusal:

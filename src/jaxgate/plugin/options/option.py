@@ -225,6 +225,11 @@ def part(found: str) -> tuple[int, int]:
     return int(number), int(count)
 
 
+def words(found: str) -> frozenset[str]:
+    """Some words with commas between."""
+    return frozenset(filter(None, (word.strip() for word in found.split(","))))
+
+
 def number(expected: str, metavar: str, fits: Callable[[float], bool]) -> Values:
     """A number that fits."""
     return Values(_fitting(float, fits), expected, {"metavar": metavar})

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
+from dataclasses import fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         kind=kind,
         update=update,
         why=read(table.WHY),
+        accept=_accepted(read(table.ACCEPT)),
         baselines=baselines,
         programs="" if OTHER_SIDE in environ else read(table.PROGRAMS),
         stored=Path(environ.get(NAMED_LIKE) or baselines),
@@ -105,6 +108,23 @@ def pass_on(config: pytest.Config) -> None:
             environment = pytest.MonkeyPatch()
             environment.setenv(option.variable, chosen)
             config.add_cleanup(environment.undo)
+
+
+def _accepted(names: frozenset[str]) -> frozenset[str]:
+    if not names:
+        return names
+    from jaxgate.judge.policy import BY_NAME  # noqa: PLC0415 - what few runs need
+    from jaxgate.model.numbers import COMPARISONS, Phases  # noqa: PLC0415 - likewise
+    from jaxgate.model.waiver import TIME  # noqa: PLC0415 - likewise
+
+    known = COMPARISONS | {TIME, *BY_NAME, *(phase.name for phase in fields(Phases))}
+    unknown = sorted(names - known)
+    if unknown:
+        near = ", ".join(get_close_matches(unknown[0], known, 3))
+        raise table.ACCEPT.error(
+            unknown[0], then=f"; did you mean {near}?" if near else "; `jaxgate policy` lists them"
+        )
+    return names
 
 
 def _shard(kind: RunKind, found: tuple[int, int] | None) -> tuple[int, int] | None:

@@ -26,6 +26,7 @@ from jaxgate.plugin.options.option import (
     rank,
     share,
     truth,
+    words,
 )
 from jaxgate.settings import ProfileWhen, Size, Update, Watch
 
@@ -48,6 +49,12 @@ UPDATE = Option(
     "a path before it",
 )
 WHY = Option("--perf-why", Values(str, "", {"metavar": "TEXT"}, ""), "reason for the recording, kept in its log")
+ACCEPT = Option(
+    "--perf-accept",
+    Values(words, "facts, phases or time, with commas between", {"metavar": "WHAT[,WHAT]"}, frozenset()),
+    "with --perf-update: of cases that are worse, record those that are worse in nothing but this, such as temp_bytes or time; "
+    "the others stay red",
+)
 BASELINES = Option(
     "--perf-baselines JAXGATE_BASELINES perf_baselines",
     _FOLDER,
@@ -180,6 +187,7 @@ OPTIONS = (
     *(
         UPDATE,
         WHY,
+        ACCEPT,
         BASELINES,
         STRICT,
         AGAINST,
