@@ -305,7 +305,7 @@ JOINTS = {
     "profile": "engine/instruments engine/run/session model/outcome model/verdict report/case_page report/text",
     "targets": "cli/gate engine/instruments engine/run/session keep/baselines model/chips model/workload "
     "observe/hlo/demand observe/measure observe/observation observe/tools plugin/gate plugin/session_start",
-    "store": "cli/baselines engine/run/session plugin/gating_run",
+    "store": "keep/programs",
     "times": "engine/instruments engine/repeats engine/run/session plugin/modes/trim",
     "upgrade": "engine/run/session ext/bisect/releases ext/bisect/revisions ext/bisect/run plugin/gating_run "
     "plugin/session_start plugin/terminal",

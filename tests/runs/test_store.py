@@ -60,6 +60,16 @@ def test_programs_are_recorded_there_and_duelled_with(project, there):
     assert "missing or damaged" not in found.text
 
 
+def test_a_program_of_the_store_can_be_given_away(project, there):
+    """`jaxgate repro` compares today's program with the one that lies there."""
+    project.run(*FACTS, "--perf-update", "--perf-why=first")
+    project.edit("test_model.py", "jnp.sin(x) @ x)", "jnp.sin(x) @ x @ x)")
+    done = project.alone("-m", "jaxgate.cli.main", "repro", "model/step-24", "--output", "file.py")
+    assert done.returncode == 0, done.stderr
+    assert "BASELINE = Side(" in (project.path / "file.py").read_text()
+    assert len(objects(there)) == 3
+
+
 def test_what_is_gone_there_is_red_and_named(project, there):
     """A changed program cannot be compared: it is not green."""
     project.run(*FACTS, "--perf-update", "--perf-why=first")
@@ -126,7 +136,8 @@ def test_programs_are_moved_out_of_git(project, there):
     assert "3 programs moved to" in moved.stdout
     assert list((project.path / "baselines/programs").iterdir()) == []
     assert len(objects(there)) == 3
-    assert project.alone("-m", "jaxgate.cli.main", "baselines").returncode == 0
+    listed = project.alone("-m", "jaxgate.cli.main", "baselines")
+    assert (listed.returncode, "store    3 programs beside git (perf_programs)" in listed.stdout) == (0, True)
     assert project.run(*FACTS, "--perf-strict").code == 0
     objects(there)[0].unlink()
     assert project.alone("-m", "jaxgate.cli.main", "baselines").returncode == 1

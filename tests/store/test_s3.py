@@ -8,7 +8,8 @@ import logging
 import pytest
 
 from jaxgate.ext.store.shelf import Shelf
-from jaxgate.keep.programs import ProgramStore, UnreachableError
+from jaxgate.keep.programs import ProgramStore
+from jaxgate.model.program import UnreachableError
 
 CONTENT = b"a program" * 1000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

@@ -8,8 +8,9 @@ import hashlib
 import pytest
 
 from jaxgate.ext.store.shelf import Shelf
-from jaxgate.keep.programs import ProgramStore, UnreachableError, move_to
+from jaxgate.keep.programs import ProgramStore, move_to
 from jaxgate.model.outcome import UsageError
+from jaxgate.model.program import UnreachableError
 
 CONTENT, OTHER = b"a program", b"the same program with other names"
 

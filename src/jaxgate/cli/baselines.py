@@ -18,9 +18,10 @@ from jaxgate.cli.pytest_arguments import IniError, usual_folder, usual_programs
 from jaxgate.judge.ageing import age_days, last_day
 from jaxgate.keep.git import utc_today
 from jaxgate.keep.inventory import read_inventory
-from jaxgate.keep.programs import UnreachableError
+from jaxgate.keep.programs import open_programs
 from jaxgate.model.inventory import Inventory, KeptCase, StoredFile
 from jaxgate.model.outcome import UsageError
+from jaxgate.model.program import UnreachableError
 from jaxgate.model.words import cut, plural
 from jaxgate.report.printable import aligned, json_text, printable_line
 from jaxgate.report.units import show
@@ -69,6 +70,7 @@ def inventory_json(found: Inventory, ages: Mapping[str, int | None], expiry: Map
         ],
         "unreadable": [{"path": path, "reason": reason} for path, reason in found.unreadable],
         "programs": _files(found.programs),
+        "elsewhere": found.elsewhere,
         "unreferenced": unreferenced,
         "waivers": [{**asdict(waiver), "expires": waiver.expires.isoformat()} for waiver in found.waivers],
         "waiver_problem": found.waiver_problem,
@@ -127,6 +129,10 @@ def _environment(case: KeptCase) -> str:
 
 
 def _store(found: Inventory) -> Iterator[str]:
+    if found.elsewhere is not None:
+        yield f"store    {plural(found.elsewhere, 'program')} beside git (perf_programs)"
+        if not found.programs:
+            return
     yield f"store    {plural(len(found.programs), 'program')}, {show('store_bytes', _bytes(found.programs))}"
     if found.unreferenced is None:
         yield "         which of them no baseline names is not known while a file is unreadable"
@@ -197,14 +203,10 @@ def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
     return 0 if found.sound else 1
 
 
-def _elsewhere() -> set[tuple[str, str]]:
-    """The programs of the project's store beside git."""
-    url = usual_programs(Path())
-    if not url:
-        return set()
-    from jaxgate.ext.store.shelf import Shelf  # noqa: PLC0415 - what few projects have
-
-    return Shelf(url).names()
+def _elsewhere() -> set[tuple[str, str]] | None:
+    """The programs of the project's store beside git; nothing where it has none."""
+    shelf = open_programs(Path(), usual_programs(Path())).shelf
+    return None if shelf is None else shelf.names()
 
 
 def _find(folder: str | None) -> Path | str:

@@ -9,11 +9,11 @@ from functools import partial
 
 from jaxgate.judge.order import severest
 from jaxgate.keep.baselines import BaselineStore, save_baseline
-from jaxgate.keep.programs import ProgramStore, UnreachableError
+from jaxgate.keep.programs import ProgramStore
 from jaxgate.model.baseline import Baseline, Provenance, StoredBaseline
 from jaxgate.model.decision import Status
 from jaxgate.model.measurement import InvalidCaseError
-from jaxgate.model.program import ProgramRecord
+from jaxgate.model.program import ProgramRecord, UnreachableError
 from jaxgate.model.verdict import Verdict
 from jaxgate.model.waiver import TIME
 from jaxgate.observe.errors import describe

@@ -23,19 +23,19 @@ from jaxgate.model.program import ProgramRecord
 from jaxgate.model.waiver import Waiver
 
 
-def read_inventory(root: Path, *, today: date, elsewhere: AbstractSet[tuple[str, str]] = frozenset()) -> Inventory:
+def read_inventory(root: Path, *, today: date, elsewhere: AbstractSet[tuple[str, str]] | None = None) -> Inventory:
     """Read all baselines, programs and waivers of a project.
 
     Args:
         root: The folder of the baselines.
         today: The UTC date; a waiver applies up to and on its last day.
-        elsewhere: Programs that a store beside git has, by fingerprint and digest.
+        elsewhere: Programs that a store beside git has, by fingerprint and digest; ``None`` without such a store.
     """
     baselines, unreadable = read_all(root)
     store = ProgramStore(root)
     digests = {path: store.digest_of(path) for path in store.files()}
     stored = {(store.fingerprint_of(path), digest) for path, digest in digests.items() if digest is not None}
-    stored |= elsewhere
+    stored |= elsewhere or set()
     reasons = {(entry.folder, case): entry.why for entry in read_log(root) for case in entry.cases}
     committers = last_committers(root)
     unneeded = None if unreadable else find_unreferenced(root, named_by(baselines.values()))
@@ -47,6 +47,7 @@ def read_inventory(root: Path, *, today: date, elsewhere: AbstractSet[tuple[str,
         unreferenced=None if unneeded is None else tuple(_file(path, root) for path in unneeded),
         waivers=waivers,
         waiver_problem=problem,
+        elsewhere=None if elsewhere is None else len(elsewhere),
     )
 
 

@@ -15,13 +15,9 @@ from typing import Protocol
 from jaxgate.keep.baselines import read_all
 from jaxgate.keep.files import PROGRAM_BYTES, RefusedFileError, is_linked, read_bytes, unpack_gzip, write_atomic
 from jaxgate.model.baseline import Baseline
+from jaxgate.model.program import SUFFIX, UnreachableError
 
 FOLDER = "programs"
-SUFFIX = ".export.gz"
-
-
-class UnreachableError(Exception):
-    """A store beside git did not answer; the text says which, and why."""
 
 
 class Shelf(Protocol):
@@ -140,6 +136,24 @@ class ProgramStore:
 
     def _paths(self, fingerprint: str) -> list[Path]:
         return [self.path(fingerprint), *sorted(self.folder.glob(f"{fingerprint}-*{SUFFIX}"))]
+
+
+def open_programs(baselines: Path, url: str, cache: Path | None = None) -> ProgramStore:
+    """The programs of a project's baselines.
+
+    Args:
+        baselines: The folder of the baselines.
+        url: The store beside git; empty where the project has none.
+        cache: Folder for copies of what was read there.
+
+    Raises:
+        UsageError: If nothing that is installed knows such an address.
+    """
+    if not url:
+        return ProgramStore(baselines)
+    from jaxgate.ext.store.shelf import Shelf as Opened  # noqa: PLC0415 - what few projects have
+
+    return ProgramStore(baselines, Opened(url, cache))
 
 
 def _read(path: Path) -> bytes | None:

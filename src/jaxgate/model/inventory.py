@@ -65,6 +65,7 @@ class Inventory:
     unreferenced: tuple[StoredFile, ...] | None
     waivers: tuple[Waiver, ...]  # those in force
     waiver_problem: str = ""  # why the waivers could not be read; empty if they could
+    elsewhere: int | None = None  # programs in a store beside git; `None` where there is no such store
 
     @property
     def sound(self) -> bool:

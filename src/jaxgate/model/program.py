@@ -8,6 +8,13 @@ from typing import Any, ClassVar
 
 from jaxgate.model.numbers import STRICT
 
+SUFFIX = ".export.gz"
+"""Of the file of a stored program."""
+
+
+class UnreachableError(Exception):
+    """A store of programs beside git did not answer; the text says which, and why."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramRecord:

@@ -9,6 +9,7 @@ import pytest
 
 from jaxgate.ext import parts
 from jaxgate.judge.verdict import judge_invalid
+from jaxgate.keep.programs import open_programs
 from jaxgate.model.baseline import Provenance
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.model.outcome import UsageError
@@ -57,10 +58,7 @@ class GatingRun:
 
                 with session_start.prefixed(settings.kind.flag):  # a typing error shows at once
                     parse_environment(items, config.invocation_params.dir, may_make=bool(settings.upgrade))
-            if settings.programs:
-                from jaxgate.ext.store.shelf import Shelf  # noqa: PLC0415 - what few projects have
-
-                Shelf(settings.programs)  # a typing error shows at once
+            open_programs(settings.baselines, settings.programs)  # likewise
             if settings.against:
                 settings = replace(settings, against=resolve_revision(config.rootpath, settings.against))
         except UsageError as error:  # as pytest ends for a bad option: one line, exit code 4

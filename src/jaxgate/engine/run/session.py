@@ -39,7 +39,7 @@ from jaxgate.keep.baselines import BaselineStore
 from jaxgate.keep.cache import DuelCache, FloorStore, ReferenceCache
 from jaxgate.keep.git import read_provenance
 from jaxgate.keep.machine import Machine
-from jaxgate.keep.programs import ProgramStore, Shelf
+from jaxgate.keep.programs import open_programs
 from jaxgate.model.baseline import Provenance
 from jaxgate.model.machine import release_line
 from jaxgate.model.measurement import Fingerprints
@@ -126,15 +126,6 @@ class SessionResult:
         return find_ageing({case: date for case, date in self.dates.items() if case not in again}, today=today)
 
 
-def _shelf(url: str, cache: Path | None) -> Shelf | None:
-    """The store of programs beside git, where the project has one."""
-    if not url:
-        return None
-    from jaxgate.ext.store.shelf import Shelf as Opened  # noqa: PLC0415 - what few projects have
-
-    return Opened(url, None if cache is None else cache / "programs")
-
-
 class GateSession:
     """The services of one run, opened at its first gate, so that runs without gates pay nothing. None is exchanged.
 
@@ -190,7 +181,9 @@ class GateSession:
         line = release_line(version("jax"))
         self.store: Final = BaselineStore(settings.baselines, line)
         self.names: Final = CaseNames(project, (settings.baselines, settings.stored), settings.namesakes)
-        self.programs: Final = ProgramStore(settings.baselines, _shelf(settings.programs, cache))
+        self.programs: Final = open_programs(
+            settings.baselines, settings.programs, None if cache is None else cache / "programs"
+        )
         self.again: Final = Side(project, child_environment(settings) | naming(settings), "measuring again")
         self.floors: Final = FloorStore(None if cache is None else cache / "floors")
         self.references: Final = ReferenceCache(None if cache is None else cache / "references")

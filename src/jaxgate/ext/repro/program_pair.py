@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxgate.keep.baselines import BaselineStore, read_all, recorded_by
-from jaxgate.keep.programs import ProgramStore
+from jaxgate.keep.programs import ProgramStore, open_programs
 from jaxgate.keep.strict import CorruptBaselineError
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.outcome import UsageError
@@ -37,6 +37,7 @@ def find_pair(
     *,
     project: Path,
     alone: bool = False,
+    programs: str = "",
     environ: Mapping[str, str] = os.environ,
     record: RecordSelection = record_selection,
 ) -> ProgramPair:
@@ -47,6 +48,7 @@ def find_pair(
         root: The folder of the baselines.
         project: Root folder of the tests.
         alone: Whether today's program is looked at alone: it is both sides then, and needs no baseline.
+        programs: The store of programs beside git; empty where the project has none.
         environ: Environment variables.
         record: Records tests in another process.
 
@@ -73,7 +75,7 @@ def find_pair(
     before = _accepted(now, root, tests)
     return ProgramPair(
         case=case,
-        baseline=(before, _program(before, ProgramStore(root), "the baseline's program", tests)),
+        baseline=(before, _program(before, open_programs(root, programs), "the baseline's program", tests)),
         now=(now, today),
     )
 
@@ -115,10 +117,7 @@ def _program(side: Baseline, programs: ProgramStore, whose: str, tests: frozense
                          f"pytest {_quoted(tests)} --perf-against=merge-base")  # fmt: skip
     content = programs.load(side.fingerprints.program, side.program.digest)
     if content is None:
-        path = programs.path(side.fingerprints.program)
-        raise UsageError(
-            f"{path.name} is missing or damaged; restore it with git, or record it again: pytest {_quoted(tests)} --perf-update"
-        )
+        raise UsageError(f"{programs.why_missing(side.fingerprints.program)}: pytest {_quoted(tests)} --perf-update")
     return StoredProgram(record=side.program, content=content)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxgate.cli.console import complain, refuse, write
-from jaxgate.cli.pytest_arguments import IniError, project_of, usual_folder
+from jaxgate.cli.pytest_arguments import IniError, project_of, usual_folder, usual_programs
 from jaxgate.ext.repro.compile_server import run_file
 from jaxgate.ext.repro.file import REPRO_MARK, repro_file
 from jaxgate.ext.repro.model import ABOUT, Reduced
@@ -164,7 +164,14 @@ def repro(asked: Asked) -> int:
         _refuse_foreign(path)
         root = Path(asked.folder) if asked.folder else usual_folder(Path.cwd())
         _progress(f"recording {asked.case} as it is now")
-        pair = find_pair(asked.case, root, project=project_of(Path.cwd()), alone=asked.alone, environ=_environ(asked))
+        pair = find_pair(
+            asked.case,
+            root,
+            project=project_of(Path.cwd()),
+            alone=asked.alone,
+            programs=usual_programs(Path.cwd()),
+            environ=_environ(asked),
+        )
         text, reduced = written(pair, path.name, asked)
         _refuse_foreign(path)  # it may have come since
         write_atomic(path, text.encode())

@@ -30,20 +30,21 @@ def store(start: Path) -> int:
         The exit code.
     """
     from jaxgate.cli.pytest_arguments import IniError, usual_folder, usual_programs  # noqa: PLC0415 - the help does without
-    from jaxgate.ext.store.shelf import Shelf  # noqa: PLC0415 - likewise
     from jaxgate.keep.baselines import read_all  # noqa: PLC0415 - likewise
-    from jaxgate.keep.programs import UnreachableError, move_to, named_by  # noqa: PLC0415 - likewise
+    from jaxgate.keep.programs import move_to, named_by, open_programs  # noqa: PLC0415 - likewise
     from jaxgate.model.outcome import UsageError  # noqa: PLC0415 - likewise
+    from jaxgate.model.program import UnreachableError  # noqa: PLC0415 - likewise
     from jaxgate.model.words import plural  # noqa: PLC0415 - likewise
 
     try:
         root, url = usual_folder(start), usual_programs(start)
-        if not url:
+        shelf = open_programs(root, url).shelf
+        if shelf is None:
             return refuse("store", 'expected perf_programs = "s3://bucket/folder" in pyproject.toml, found none', 2)
         baselines, unreadable = read_all(root)
         if unreadable:
             return refuse("store", f"{unreadable[0].path} is unreadable: {unreadable[0].reason}", 1)
-        moved, missing = move_to(Shelf(url), root, named_by(baselines.values()))
+        moved, missing = move_to(shelf, root, named_by(baselines.values()))
     except (IniError, UsageError, UnreachableError) as error:
         return refuse("store", str(error), 2)
     megabytes = sum(size for _, size in moved) / 1e6

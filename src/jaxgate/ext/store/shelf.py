@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jaxgate.keep.files import PROGRAM_BYTES, read_bytes, write_atomic
-from jaxgate.keep.programs import SUFFIX, UnreachableError
 from jaxgate.model.outcome import UsageError
+from jaxgate.model.program import SUFFIX, UnreachableError
 
 _T = TypeVar("_T")
 _TRIES = 3
