@@ -312,6 +312,35 @@ HOST = (
         culprit=r"^each step leaves arrays behind: 4 × float32\[\], held by \S*LOSSES",
     ),
     host(
+        "the weights of each step stay in a table by their number",
+        "host_loop",
+        ("def train(params", "SEEN = {}\n\n\ndef train(params"),
+        ("        losses.append(loss)", "        losses.append(loss)\n        SEEN[len(SEEN)] = params"),
+        moves={"kept_arrays"},
+        culprit=r"^each step leaves arrays behind: 4 × float32\[32,32\], held by \S*SEEN",
+    ),
+    host(
+        "a function remembers the best weights, and all before them",
+        "host_loop",
+        ("def train(params", "def note(params, best=[]):  # noqa: B006\n    best.append(params)\n\n\ndef train(params"),
+        ("        losses.append(loss)", "        losses.append(loss)\n        note(params)"),
+        moves={"kept_arrays"},
+        culprit=r"^each step leaves arrays behind: 4 × float32\[32,32\], held by ",
+    ),
+    host(
+        "each step makes a function that calls itself and knows the weights",
+        "host_loop",
+        (
+            "def train(params",
+            "def averager(params):\n    def average(depth):\n        return average(depth - 1) if depth else params\n\n"
+            "    return average\n\n\ndef train(params",
+        ),
+        ("        losses.append(loss)", "        averager(params)(1)\n        losses.append(loss)"),
+        moves={"cyclic_objects", "cyclic_arrays"},
+        culprit=r"^each step makes reference cycles, which only the collector frees: 4 × .*average",
+        at=("def average(", "def averager("),
+    ),
+    host(
         "each step makes a tracker that knows itself and holds the weights",
         "host_loop",
         (

@@ -73,6 +73,24 @@ COLLECTIVES = (
 
 SHARDING = (
     sharding(
+        "the momentum lies whole on each device",
+        "fsdp",
+        (
+            "velocity = jax.device_put([np.zeros_like(kernel) for kernel in kernels], rows)",
+            "whole = NamedSharding(mesh, P())\n    velocity = jax.device_put([np.zeros_like(kernel) for kernel in kernels], whole)",
+        ),
+        ("out_shardings=(rows, rows, None)", "out_shardings=(rows, whole, None)"),
+        moves={"replicated_bytes", "argument_bytes"},
+        culprit=r"velocity",
+    ),
+    sharding(
+        "the first layer lies whole on each device",
+        "tensor_parallel",
+        ('"up": NamedSharding(mesh, P(None, "model"))', '"up": NamedSharding(mesh, P())'),
+        moves={"replicated_bytes", "argument_bytes"},
+        culprit=r"params\['up'\]",
+    ),
+    sharding(
         "the batch is no longer spread over the devices",
         "mesh_forward",
         ("        x = jax.lax.with_sharding_constraint(x, spread)\n", ""),

@@ -76,6 +76,17 @@ FAULTS = (
         at=("norm = jnp.sum(kernel * 2)",),
     ),
     structure(
+        "each word is looked up by itself, to see how long it is",
+        "token_loss",
+        (
+            "    hidden = jnp.tanh(",
+            '    assert all(params["table"][token].shape == (WIDTH,) for token in tokens)\n    hidden = jnp.tanh(',
+        ),
+        moves={"trace_equations"},
+        culprit=r"^traced and thrown away.*: ",
+        at=("assert all(",),
+    ),
+    structure(
         "every row is looked at, and the last one kept",
         "rnn_scan",
         (
