@@ -64,7 +64,15 @@ def test_what_git_has_stays_in_use(tmp_path, programs, shelf):
     assert shelf.names() == set()
 
 
-@pytest.mark.parametrize("found", [b"", b"no gzip", gzip.compress(OTHER), gzip.compress(CONTENT)[:-4]])
+DAMAGED = {
+    "empty": b"",
+    "no gzip": b"no gzip",
+    "another program": gzip.compress(OTHER),
+    "cut": gzip.compress(CONTENT)[:-4],
+}
+
+
+@pytest.mark.parametrize("found", DAMAGED.values(), ids=DAMAGED)
 def test_what_is_damaged_is_missing(programs, shelf, found):
     """Whatever its name says; it is written again when it is recorded."""
     shelf.put("abc", digest(CONTENT), found)
