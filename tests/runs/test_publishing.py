@@ -37,7 +37,7 @@ def test_edits_of_baselines_are_named_under_ci(recorded):
     git(recorded.path, "checkout", "-b", "change")
     recorded.edit("test_model.py", *MORE)
     assert recorded.run("--perf-update").code == 0
-    assert recorded.run("--perf-strict").code == 0
+    recorded.run("--perf-strict").shows("NEEDS COMMIT", "2 SAME")
     edits = recorded.results()["baseline_edits"]
     assert any(edit.startswith("M\t") and edit.endswith("model/step.json") for edit in edits)
     assert "This change edits" in (recorded.path / "perf-artifacts/summary.md").read_text()
