@@ -301,7 +301,8 @@ JOINTS = {
     "opinion": "engine/instruments engine/run/session ext/repro/oracles ext/repro/reduction ext/repro/run judge/verdict "
     "model/verdict",
     "page": "ext/diff/page ext/diff/run ext/history/command ext/history/page ext/targets/runs",
-    "parts": "cli/main engine/run/ending engine/run/result_files ext/shards/command plugin/gating_run plugin/options/kinds",
+    "pages": "engine/run/result_files ext/shards/command",
+    "parts": "cli/main engine/run/ending engine/run/result_files plugin/gating_run plugin/options/kinds",
     "profile": "engine/instruments engine/run/session model/outcome model/verdict report/case_page report/text",
     "targets": "cli/gate engine/instruments engine/run/session keep/baselines model/chips model/workload "
     "observe/hlo/demand observe/measure observe/observation observe/tools plugin/gate plugin/session_start",

@@ -135,6 +135,7 @@ RED = {
     "no baselines": {"gate_exit": 3},
     "another commit": {"commit": HEAD},
     "no commit": {"commit": None},
+    "one part of several": {"shard": {"number": 1, "of": 4}},
     "no exit code": {"gate_exit": "fine"},
     "an unknown exit code": {"gate_exit": 7},
     "false, which Python takes for 0": {"gate_exit": False},
@@ -233,4 +234,4 @@ def test_outside_of_a_job_it_says_what_is_missing(job, missing, capsys):
 def test_the_token_does_not_travel_unencrypted(job):
     """Only to this machine itself, as in these tests."""
     with pytest.raises(CheckError, match="https"):
-        Checks("jaxgate", job.environ | {"GITHUB_API_URL": "http://example.com"})
+        Checks("jaxgate", job.environ | {"GITHUB_API_URL": "http://example.com"}, job.waited.append)

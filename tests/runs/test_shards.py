@@ -131,6 +131,15 @@ def test_workers_cut_as_one_process_does(suite, parts, merged):
     assert merged()[0] == 0
 
 
+def test_a_variable_says_it_too(suite, parts, monkeypatch):
+    """For a matrix whose command is the same in each job."""
+    (found,) = parts(2)
+    monkeypatch.setenv("JAXGATE_SHARD", "2/3")
+    again = suite.run(*FACTS, "--perf-artifacts=again")
+    assert (again.code, found.code) == (0, 0)
+    assert statuses(read_results(suite.path / "again")) == statuses(read_results(suite.path / "parts/2"))
+
+
 @pytest.mark.parametrize("given", ["0/3", "4/3", "2", "a/b", "-1/2"])
 def test_what_is_no_part_is_refused(suite, given):
     """With what was expected and found."""

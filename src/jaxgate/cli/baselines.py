@@ -55,7 +55,7 @@ def inventory_text(
 
 
 def inventory_json(found: Inventory, ages: Mapping[str, int | None], expiry: Mapping[str, str]) -> str:
-    """Everything, for machines; ``docs/baselines.md`` says what each key means."""
+    """Everything, for machines; the keys are the fields of ``Inventory`` and ``KeptCase``."""
     unreferenced = None if found.unreferenced is None else _files(found.unreferenced)
     content = {
         "schema": _SCHEMA,

@@ -14,7 +14,7 @@ The core finds them by the names of their modules, so that a folder can be taken
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
@@ -27,3 +27,8 @@ def parts(kind: str) -> Iterator[Any]:
         name = f"{__name__}.{found.name}.{kind}"
         if find_spec(name) is not None:
             yield import_module(name)
+
+
+def pages() -> dict[str, Callable[[Any], str]]:
+    """What is written beside ``results.json``, by name: each makes its text of a run's record."""
+    return {name: make for part in parts("pages") for name, make in part.PAGES.items()}

@@ -10,32 +10,17 @@ import hashlib
 import zlib
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from jaxgate.keep.baselines import read_all
 from jaxgate.keep.files import PROGRAM_BYTES, RefusedFileError, is_linked, read_bytes, unpack_gzip, write_atomic
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.program import SUFFIX, UnreachableError
 
+if TYPE_CHECKING:
+    from jaxgate.ext.store.shelf import Shelf
+
 FOLDER = "programs"
-
-
-class Shelf(Protocol):
-    """A store beside git: packed programs by fingerprint and digest. Each call may raise ``UnreachableError``."""
-
-    url: str
-
-    def get(self, fingerprint: str, digest: str) -> bytes | None:
-        """A packed program, or nothing."""
-
-    def put(self, fingerprint: str, digest: str, packed: bytes) -> None:
-        """Keep a packed program."""
-
-    def digests(self, fingerprint: str) -> list[str]:
-        """What there is of one structure."""
-
-    def names(self) -> set[tuple[str, str]]:
-        """All that there is."""
 
 
 class ProgramStore:
@@ -68,16 +53,12 @@ class ProgramStore:
             content = _read(path)
             if content is not None and digest in (None, _digest(content)):
                 return content
+        self._unreachable = ""
         try:
-            return None if digest is None else self._fetched(fingerprint, digest)
+            return None if digest is None or self.shelf is None else _fetched(self.shelf, fingerprint, digest)
         except UnreachableError as error:
             self._unreachable = str(error)
             return None
-
-    def _fetched(self, fingerprint: str, digest: str) -> bytes | None:
-        packed = None if self.shelf is None else self.shelf.get(fingerprint, digest)
-        content = None if packed is None else _unpacked(packed)
-        return content if content is not None and _digest(content) == digest else None
 
     def why_missing(self, fingerprint: str) -> str:
         """Why ``load`` gave nothing, and what to do."""
@@ -109,7 +90,7 @@ class ProgramStore:
         digest = _digest(content)
         if self.shelf is not None:
             for other in self.shelf.digests(fingerprint):
-                stored = self._fetched(fingerprint, other)
+                stored = _fetched(self.shelf, fingerprint, other)
                 if stored is not None and serves(stored):
                     return other
             self.shelf.put(fingerprint, digest, gzip.compress(content, mtime=0))
@@ -151,9 +132,9 @@ def open_programs(baselines: Path, url: str, cache: Path | None = None) -> Progr
     """
     if not url:
         return ProgramStore(baselines)
-    from jaxgate.ext.store.shelf import Shelf as Opened  # noqa: PLC0415 - what few projects have
+    from jaxgate.ext.store.shelf import Shelf  # noqa: PLC0415 - what few projects have
 
-    return ProgramStore(baselines, Opened(url, cache))
+    return ProgramStore(baselines, Shelf(url, cache))
 
 
 def _read(path: Path) -> bytes | None:
@@ -168,6 +149,12 @@ def _unpacked(packed: bytes) -> bytes | None:
         return unpack_gzip(packed) or None  # an empty file decompresses to nothing, and is no program
     except (OSError, EOFError, zlib.error):
         return None
+
+
+def _fetched(shelf: Shelf, fingerprint: str, digest: str) -> bytes | None:
+    packed = shelf.get(fingerprint, digest)
+    content = None if packed is None else _unpacked(packed)
+    return content if content is not None and _digest(content) == digest else None
 
 
 def _digest(content: bytes) -> str:
@@ -216,13 +203,12 @@ def move_to(shelf: Shelf, root: Path, named: Named) -> tuple[list[tuple[Path, in
     Raises:
         UnreachableError: If the store does not answer, or gives back something else.
     """
-    here, there = ProgramStore(root), ProgramStore(root / "nowhere", shelf)
-    known, missing = shelf.names(), []
+    here, known, missing = ProgramStore(root), shelf.names(), []
     for fingerprint, digest in sorted(named):
         content = here.load(fingerprint, digest)
         if content is not None and (fingerprint, digest) not in known:
             shelf.put(fingerprint, digest, gzip.compress(content, mtime=0))
-        if there.load(fingerprint, digest) is None:
+        if _fetched(shelf, fingerprint, digest) is None:
             if content is not None:
                 raise UnreachableError(f"{shelf.url}: it does not give back {fingerprint}, which was written")
             missing.append((fingerprint, digest))

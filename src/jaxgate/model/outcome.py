@@ -5,7 +5,7 @@ What a run left in ``results.json``, as it is read back for a page, for the hist
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar
@@ -30,6 +30,16 @@ class GateExit(IntEnum):
     """The suite is broken, the machine unfit, or something was not judged."""
     MISSING = 3
     """Nothing but baselines is missing: never recorded here, of other arguments, or not committed."""
+
+    @classmethod
+    def severest(cls, ends: Iterable[GateExit]) -> GateExit:
+        """Of several runs the one that counts for all: a regression that was seen stands, whatever else went wrong."""
+        return min(ends, key=(cls.REGRESSION, cls.BROKEN, cls.MISSING, cls.FINE).index)
+
+    @property
+    def sign(self) -> str:
+        """How pages show it."""
+        return {GateExit.FINE: "✅", GateExit.MISSING: "⚠️"}.get(self, "❌")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,7 +108,7 @@ def keep_narrow(config: pytest.Config, gates: Collection[str]) -> None:
     session: Any = getattr(config, "_benchmarksession", None)
     if session is None or config.option.verbose > 0 or config.getoption("benchmark_columns"):
         return
-    if all({row.fullname, row.fullname.rpartition("::")[0]} & {*gates} for row in session.benchmarks):
+    if all(row.fullname in gates or row.fullname.rpartition("::")[0] in gates for row in session.benchmarks):
         session.columns = list(_FEW)
 
 

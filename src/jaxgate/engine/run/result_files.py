@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jaxgate.engine.run.ending import Ending, unfit
 from jaxgate.engine.run.orphans import Orphans
-from jaxgate.ext import parts
+from jaxgate.ext import pages, parts
 from jaxgate.judge.timing.rates import scaling
 from jaxgate.keep.files import append_page, write_atomic
 from jaxgate.keep.git import changed_lines, judge_edits, merge_base, run_git
@@ -62,8 +62,8 @@ def write_result_files(
     except ValueError as error:
         session.evidence.problems.append(f"there is no page, and the history does not have the run: {RESULTS}: {error}")
     else:
-        for name, made in ((name, make(record)) for part in parts("pages") for name, make in part.PAGES.items()):
-            session.evidence.write_page(name, made)
+        for name, make in pages().items():
+            session.evidence.write_page(name, make(record))
         for capability in parts("ending"):
             capability.ended(session, record)
     if environ.get(STEP_SUMMARY):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from jaxgate.cli.console import refuse, say, unknown
+
+if TYPE_CHECKING:
+    from jaxgate.ext.check.text import Conclusion
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -30,7 +34,13 @@ def _check(known: argparse.Namespace, rest: list[str]) -> int:
     return unknown("check", rest) or check(known.when, known.name, Path(known.artifacts))
 
 
-def check(when: str, name: str, folder: Path, environ: Mapping[str, str] = os.environ, **about: Any) -> int:
+def check(
+    when: str,
+    name: str,
+    folder: Path,
+    environ: Mapping[str, str] = os.environ,
+    wait: Callable[[float], None] = time.sleep,
+) -> int:
     """Begin or end the check.
 
     Args:
@@ -38,7 +48,7 @@ def check(when: str, name: str, folder: Path, environ: Mapping[str, str] = os.en
         name: What it is called.
         folder: What the run left.
         environ: Environment variables of a job of GitHub's.
-        **about: For ``Checks``.
+        wait: Sleeps for some seconds, before GitHub is asked again.
 
     Returns:
         The exit code.
@@ -46,7 +56,7 @@ def check(when: str, name: str, folder: Path, environ: Mapping[str, str] = os.en
     from jaxgate.ext.check.github import CheckError, Checks  # noqa: PLC0415 - the help does without
 
     try:
-        checks = Checks(name, environ, **about)
+        checks = Checks(name, environ, wait)
         if when == "begin":
             checks.begin()
             say(f"jaxgate check: {name}: in progress")
@@ -59,7 +69,7 @@ def check(when: str, name: str, folder: Path, environ: Mapping[str, str] = os.en
     return 0 if found.passed else 1
 
 
-def _left(folder: Path, commit: str) -> Any:
+def _left(folder: Path, commit: str) -> Conclusion:
     """The conclusion of what a run left."""
     from jaxgate.ext.check.text import conclude  # noqa: PLC0415 - the help does without
     from jaxgate.keep.files import read_text  # noqa: PLC0415 - likewise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -50,7 +49,7 @@ class Checks:
         CheckError: If a variable is missing, or the token would travel unencrypted.
     """
 
-    def __init__(self, name: str, environ: Mapping[str, str], wait: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, name: str, environ: Mapping[str, str], wait: Callable[[float], None]) -> None:
         needed = ("GITHUB_REPOSITORY", "GITHUB_SHA", "GITHUB_RUN_ID")
         missing = [key for key in needed if not environ.get(key)]
         token = environ.get("GITHUB_TOKEN") or environ.get("GH_TOKEN")

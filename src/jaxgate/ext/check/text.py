@@ -40,6 +40,8 @@ def conclude(results: Any, page: str, commit: str, why_not: str = "") -> Conclus
     found = results.get("commit")
     if found != commit:
         return _red("no result of this commit", f"The results are of {found or 'no commit'}, expected {commit}.")
+    if results.get("shard"):
+        return _red("a part of the suite", "The results are of one part; `jaxgate merge` makes those of all parts.")
     code = results.get("gate_exit")
     if type(code) is not int or code not in list(GateExit):
         return _red("no result", f"The results end with {code!r}, which is no exit code of a gate.")

@@ -7,7 +7,6 @@ from math import isfinite
 
 from jaxgate.model.outcome import CaseRecord, RunRecord
 
-NS_PER_S = 1e9
 _ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxgate.cli.console import refuse, say, unknown
-from jaxgate.ext import parts as parts_of
+from jaxgate.ext import pages
 from jaxgate.model.outcome import GateExit
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def merge(paths: Sequence[Path], root: Path, *, of: int = 0, environ: Mapping[st
         reasons = "; ".join(unread) or "there is no results.json in what was named"
         return refuse("merge", f"expected what parts of a run left: {reasons}", int(GateExit.BROKEN))
     of = of or max([run.shard.of for run in parts.values() if run.shard] or [len(parts)])
-    order = sorted(parts, key=lambda file: (parts[file].shard.number if parts[file].shard else 0, file))  # type: ignore[union-attr]  # asked just before
+    order = sorted(parts, key=lambda file: (shard.number if (shard := parts[file].shard) else 0, file))
     parts = {file: parts[file] for file in order}
     unfit = [*unread, *wrong_with(parts, of)]
     whole = merged([contents[file] for file in order], unfit, list(cases_twice(parts.values())))
@@ -119,7 +119,7 @@ def _leave(root: Path, whole: dict[str, Any], page: str, parts: Sequence[Path], 
         artifacts.write_page("summary.md", page)
         artifacts.write_page(RESULTS, json_text(whole))
         record = parse_results(whole)
-        for name, make in ((name, make) for part in parts_of("pages") for name, make in part.PAGES.items()):
+        for name, make in pages().items():
             artifacts.write_page(name, make(record))
         if environ.get(STEP_SUMMARY):
             append_page(Path(environ[STEP_SUMMARY]), page)

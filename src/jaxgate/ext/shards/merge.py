@@ -10,7 +10,6 @@ from jaxgate.model.measurement import MAX_NAMED
 from jaxgate.model.outcome import GateExit, RunRecord
 from jaxgate.model.words import plural, shortlist
 
-SEVEREST = (GateExit.REGRESSION, GateExit.BROKEN, GateExit.MISSING, GateExit.FINE)
 _LISTS = ("cases", "not_judged", "problems", "unfit", "undecided_changed", "judge_edits", "needs_commit", "scaling")
 """Keys of a run's results whose values are lists, and are put together."""
 _SAME = ("schema", "jaxgate", "commit", "dirty", "elsewhere", "project", "baseline_edits")
@@ -100,7 +99,7 @@ def merged(contents: Sequence[Mapping[str, Any]], unfit: Sequence[str], problems
     ends = [GateExit(content["gate_exit"]) for content in contents]
     ends += [GateExit.BROKEN] if unfit else []
     ends += [GateExit.REGRESSION] if problems else []
-    end = min(ends, key=SEVEREST.index)
+    end = GateExit.severest(ends)
     return whole | {
         "environments": environments,
         "run": "+".join(str(content.get("run", "")) for content in contents),

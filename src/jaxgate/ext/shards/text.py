@@ -9,8 +9,7 @@ from jaxgate.model.outcome import GateExit, RunRecord
 from jaxgate.model.words import plural
 from jaxgate.report.printable import code, plain, printable
 
-_SIGNS = {GateExit.FINE: "✅", GateExit.MISSING: "⚠️"}
-_BAD = "❌"
+_BAD = GateExit.BROKEN.sign
 
 
 def headline(whole: Mapping[str, Any], of: int) -> str:
@@ -24,7 +23,7 @@ def headline(whole: Mapping[str, Any], of: int) -> str:
         said = f"{cases} passed"
     else:
         said = f"no case of {len(whole['cases'])} failed, and the run is not green"
-    return f"{_SIGNS.get(end, _BAD)} jaxgate: {said}, in {plural(of, 'part')}"
+    return f"{end.sign} jaxgate: {said}, in {plural(of, 'part')}"
 
 
 def page(whole: Mapping[str, Any], of: int, parts: Mapping[str, RunRecord], pages: Mapping[str, str]) -> str:
@@ -53,11 +52,10 @@ def _blocks(
 
 
 def _row(run: RunRecord) -> str:
-    sign = _SIGNS.get(GateExit(run.gate_exit), _BAD)
     failed = [case.case for case in run.cases if case.fails]
     named = f", {len(failed)} failed: {', '.join(map(code, failed[:3]))}{' …' * (len(failed) > 3)}" if failed else ""  # noqa: PLR2004 - a line
     left = f", {len(run.not_judged)} not judged" if run.not_judged else ""
-    return f"- {sign} part {_number(run)}: {plural(len(run.cases), 'case')}{named}{left}"
+    return f"- {GateExit(run.gate_exit).sign} part {_number(run)}: {plural(len(run.cases), 'case')}{named}{left}"
 
 
 def _number(run: RunRecord) -> str:

@@ -41,16 +41,12 @@ def side_by_side(runs: Mapping[str, Results | None], meanings: Mapping[str, tupl
         runs: What each run left, by its hardware; ``None`` where it left nothing.
         meanings: What each run means for a pipeline, and why.
     """
-    ends = [f"- {_sign(found)} {code(name)}: {plain(why)}" for name, (found, why) in meanings.items()]
+    ends = [f"- {found.sign} {code(name)}: {plain(why)}" for name, (found, why) in meanings.items()]
     moved = _moved(runs)
     parts = ["\n".join(ends)]
     if moved:
         parts.append("\n".join(_table(moved, runs)))
     return printable("\n\n".join(parts)) + "\n"
-
-
-def _sign(found: GateExit) -> str:
-    return {GateExit.FINE: _GOOD, GateExit.MISSING: _FAIR}.get(found, _BAD)
 
 
 def _moved(runs: Mapping[str, Results | None]) -> list[str]:
@@ -97,7 +93,6 @@ def _worst(case: Mapping[str, Any]) -> str:
 HERE = "here"
 """Names the hardware that is attached, among targets that are not."""
 TARGET_OPTION = "--perf-target"
-_SEVEREST = (GateExit.REGRESSION, GateExit.BROKEN, GateExit.MISSING, GateExit.FINE)
 
 Judged = tuple[tuple[GateExit, str], dict[str, Any] | None]
 """What a run means for a pipeline, and why; and what it left."""
@@ -129,7 +124,7 @@ def judge_each(
         own = [] if name == HERE else [f"{TARGET_OPTION}={name}"]
         meanings[name], runs[name] = judge([*rest, *own, f"--perf-artifacts={root / folder}"], variables)
         say(f"jaxgate gate: {name}: {meanings[name][1]} (exit code {int(meanings[name][0])})")
-    code = min((found for found, _ in meanings.values()), key=_SEVEREST.index)
+    code = GateExit.severest(found for found, _ in meanings.values())
     page = _page(code, runs, meanings) + "".join(
         _part(name, root / folder) for name, folder in folders.items() if runs[name] is not None
     )
@@ -160,9 +155,8 @@ def _folders(names: Sequence[str]) -> dict[str, str]:
 def _page(
     code: GateExit, runs: Mapping[str, dict[str, Any] | None], meanings: Mapping[str, tuple[GateExit, str]]
 ) -> str:
-    signs = {GateExit.FINE: "✅", GateExit.MISSING: "⚠️"}
     fine = sum(found is GateExit.FINE for found, _ in meanings.values())
-    headline = f"## {signs.get(code, '❌')} jaxgate: {fine} of {plural(len(runs), 'run')} passed"
+    headline = f"## {code.sign} jaxgate: {fine} of {plural(len(runs), 'run')} passed"
     return f"{headline}\n\n{side_by_side(runs, meanings)}"
 
 

@@ -97,8 +97,10 @@ def _jumps(instruction: Instruction, siblings: Siblings, hlo: HloText) -> Counte
     inside = computation_of(instruction, hlo) if instruction.opcode == "fusion" else siblings
     found: Counter[str] = Counter()
     for one in inside.values() if instruction.opcode == "fusion" else (instruction,):
+        if one.opcode not in _INDEXED:
+            continue
         arrays = [inside[name].shapes[0] for name in one.operands if name in inside and inside[name].shapes]
-        axis = arrays[0].fastest if arrays and one.opcode in _INDEXED else None
+        axis = arrays[0].fastest if arrays else None
         if axis is not None and axis in _axes(one, _INDEXED[one.opcode]) and arrays[0].dims[axis] > 1:
             moved = (
                 one.shapes if one.opcode == "gather" else arrays[-len(one.shapes) :]
