@@ -115,6 +115,19 @@ def test_a_store_that_does_not_answer_is_told(tmp_path):
         programs.save("abc", CONTENT)
 
 
+def test_a_store_that_is_silent_is_not_one_that_has_nothing(tmp_path, shelf):
+    """Moving stops, and does not call a program lost; what is missing later is not blamed on a silence that is over."""
+    silent = Silent()
+    silent.names = set
+    with pytest.raises(UnreachableError, match="no route to host"):
+        move_to(silent, tmp_path, {("abc", digest(CONTENT))})
+    programs = ProgramStore(tmp_path, silent)
+    assert programs.load("abc", digest(CONTENT)) is None
+    programs.shelf = shelf
+    assert programs.load("abc", digest(CONTENT)) is None
+    assert "missing or damaged, here and in" in programs.why_missing("abc")
+
+
 def test_a_folder_that_cannot_be_written_is_told(tmp_path):
     """With its address."""
     (tmp_path / "file").write_text("no folder")
