@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import wraps
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import pytest
+from support.factories import baseline
 
 from jaxgate import Alternative, Computation, Growth
 from jaxgate.ext.growth import probe
@@ -45,7 +45,7 @@ def square(x):
 def seen(at=rows, store=None, accepted=None, **options):
     """What a small case has at three sizes; ``accepted`` is what its baseline has there."""
     case = Computation(subject=square, args=(jnp.ones((2, 8)),), grow=Growth(at, n=(4, 8, 16)))
-    known = None if accepted is None else SimpleNamespace(growth=accepted)
+    known = None if accepted is None else baseline(growth=accepted)
     return observe(
         lambda: case, store=store or Memory(), sampling=False, accepted=lambda _: known, **options
     ).measurement

@@ -19,7 +19,6 @@ from dataclasses import replace
 from statistics import quantiles
 
 from jaxgate.judge.difference import Difference, library_name
-from jaxgate.judge.timing.phases import slower_machine
 from jaxgate.model.baseline import StoredBaseline
 from jaxgate.model.decision import Decision, Status
 from jaxgate.model.numbers import ARRIVAL_FACTS, Phases, Samples
@@ -107,7 +106,7 @@ def against_stored(difference: Difference, record: StoredBaseline) -> Decision |
 
 def hold_stored(samples: Samples, phases: Phases, recorded: Samples, recorded_phases: Phases) -> Decision:
     """Hold the samples of a process against those of the baseline: SLOWER far beyond them, else SAME."""
-    slowness = slower_machine(phases, recorded_phases)
+    slowness = phases.slower_than(recorded_phases)
     before = recorded.run_ns * slowness
     fastest = min(samples.bursts_ns) / samples.calls_per_burst
     now = samples.run_ns

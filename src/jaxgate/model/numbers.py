@@ -164,6 +164,12 @@ class Phases:
     dispatch_ns: int | None = None
     yardstick_ns: int | None = None
 
+    def slower_than(self, before: Phases) -> float:
+        """How many times slower plain Python ran than before; never below 1, and 1 where it is not known."""
+        if not self.yardstick_ns or not before.yardstick_ns:
+            return 1.0
+        return max(1.0, self.yardstick_ns / before.yardstick_ns)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:

@@ -21,7 +21,7 @@ from jaxgate.observe.program.custom_call_libraries import find_native_code
 from jaxgate.observe.program.donation import lost_by_size
 from jaxgate.observe.program.executable_fingerprint import executable_fingerprint
 from jaxgate.observe.program.export import find_feeds
-from jaxgate.observe.program.trace_calls import TraceCalls, count_trace_calls
+from jaxgate.observe.program.trace_calls import TraceCalls, accepted_trace_calls, count_trace_calls
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.captured_constants import describe_constants
 from jaxgate.observe.trace.source import begins_at, source_fingerprint
@@ -131,22 +131,30 @@ def read_compiled(
     lowered, program, surroundings = compiled.lowered, compiled.program, compiled.surroundings
     alternatives = observe_alternatives(computation.alternatives, surroundings=surroundings, tools=tools)
     largest, known = Fitting(tools, surroundings).largest_batches(computation, reference)
-    traced = count_trace_calls(lowered)
+    fingerprints = Fingerprints(
+        source=source_fingerprint(computation.subject, build, given=_given(computation)),
+        program=lowered.fingerprint,
+        options=lowered.options_text,
+        inputs=compiled.inputs,
+        executable=_executable(compiled),
+        devices=device_assignment(lowered.stage),
+    )
+    phases = replace(program.phases, yardstick_ns=compiled.yardstick_ns)
+    traced = accepted_trace_calls(
+        None if tools.recording else tools.accepted(compiled.hardware),
+        fingerprints=fingerprints,
+        libraries=program.work.libraries,
+        environment=compiled.environment,
+        phases=phases,
+    ) or count_trace_calls(lowered)
     return Measurement(
         hardware=compiled.hardware,
         processes=compiled.processes,
         environment=compiled.environment,
-        fingerprints=Fingerprints(
-            source=source_fingerprint(computation.subject, build, given=_given(computation)),
-            program=lowered.fingerprint,
-            options=lowered.options_text,
-            inputs=compiled.inputs,
-            executable=_executable(compiled),
-            devices=device_assignment(lowered.stage),
-        ),
+        fingerprints=fingerprints,
         signature=program.lowered.signature,
         facts=replace(_facts(compiled, largest), trace_calls=traced.count),
-        phases=replace(program.phases, yardstick_ns=compiled.yardstick_ns),
+        phases=phases,
         results=read_results(lowered.stage, output_shardings(program.executable)),
         operations=program.structure.operations,
         libraries=program.work.libraries,

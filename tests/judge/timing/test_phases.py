@@ -19,7 +19,7 @@ from support.factories import (
 
 from jaxgate.judge.difference import Difference
 from jaxgate.judge.order import waits_for_confirmation
-from jaxgate.judge.timing.phases import compare_phases, settle_phases, slower_machine
+from jaxgate.judge.timing.phases import compare_phases, settle_phases
 from jaxgate.judge.verdict import judge
 from jaxgate.model.decision import Status
 from jaxgate.model.machine import CORES, HardwareKey
@@ -234,7 +234,7 @@ def test_a_slower_machine_is_allowed_more():
 )
 def test_nothing_but_a_slower_machine_moves_a_limit(now, then):
     """A quicker one does not tighten it: a trace need not gain as much; what is unknown does not loosen it."""
-    assert slower_machine(Phases(yardstick_ns=now), Phases(yardstick_ns=then)) == 1.0
+    assert Phases(yardstick_ns=now).slower_than(Phases(yardstick_ns=then)) == 1.0
     found = compared({"yardstick_ns": now}, replace(QUICK, yardstick_ns=then))
     assert {name: finding.allowed for name, finding in found.items()} == LIMITS
     assert {finding.detail for finding in found.values()} == {""}

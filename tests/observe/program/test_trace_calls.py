@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import cProfile
+import itertools
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import pytest
+from support.factories import PROGRAM, PROVENANCE, baseline
+
+from jaxgate.keep.cache import ReferenceCache
+from jaxgate.model.baseline import Baseline
+from jaxgate.model.computation import Computation
+from jaxgate.observe.measure import observe
 
 from jaxgate.observe.program import trace_calls
-from jaxgate.observe.program.trace_calls import count_trace_calls
+from jaxgate.observe.program.trace_calls import accepted_trace_calls, count_trace_calls
+from jaxgate.observe.trace.clocks import Clocks
 from jaxgate.observe.trace.compile_events import record
 from jaxgate.observe.trace.lowering import lower
 
@@ -128,3 +137,107 @@ def test_many_events_are_counted_in_parts(monkeypatch):
     called, in_c = trace_calls._listened(lambda: [abs(helper(number)) for number in range(100)], ())
     assert called[helper.__code__] == 100
     assert in_c == 101  # and `sys.setprofile`
+
+
+def accepted(known, **now):
+    """What a baseline's count is worth, if what is given is otherwise now."""
+    before = {
+        "fingerprints": known.fingerprints,
+        "libraries": known.libraries,
+        "environment": known.environment,
+        "phases": known.phases,
+    }
+    return accepted_trace_calls(known, **{**before, **now})
+
+
+def test_the_count_of_a_baseline_holds_while_nothing_changed():
+    """With the functions that it names."""
+    known = baseline(facts={"trace_calls": 7}, traced={"helper": 3})
+    found = accepted(known)
+    assert (found.count, found.functions, found.unknown) == (7, {"helper": 3}, {})
+    slower = replace(known.phases, trace_ns=int(1.39 * known.phases.trace_ns))
+    assert accepted(known, phases=slower) == found
+
+
+KNOWN = baseline(facts={"trace_calls": 7})
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        {"fingerprints": replace(KNOWN.fingerprints, source="another")},
+        {"fingerprints": replace(KNOWN.fingerprints, source=None)},
+        {"fingerprints": replace(KNOWN.fingerprints, program="another")},
+        {"libraries": {"flax": "0.0.1"}},
+        {"environment": {**KNOWN.environment, "python": "2.7"}},
+        {"phases": replace(KNOWN.phases, trace_ns=int(1.41 * KNOWN.phases.trace_ns))},
+        {"phases": replace(KNOWN.phases, trace_ns=None)},
+    ],
+    ids=["source", "source unknown", "program", "libraries", "environment", "slower", "untimed"],
+)
+def test_what_may_have_changed_the_count_has_it_taken_anew(now):
+    """Each by itself."""
+    assert accepted(KNOWN) is not None
+    assert accepted(KNOWN, **now) is None
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        None,
+        baseline(facts={"trace_calls": None}),
+        replace(KNOWN, phases=replace(KNOWN.phases, trace_ns=None)),
+        replace(KNOWN, fingerprints=replace(KNOWN.fingerprints, source=None)),
+    ],
+    ids=["none", "not counted", "not timed", "source unknown"],
+)
+def test_a_baseline_that_does_not_say_it_settles_nothing(known):
+    """What is as it was there is counted all the same."""
+    side = known or KNOWN
+    phases = replace(side.phases, trace_ns=1)
+    assert (
+        accepted_trace_calls(
+            known,
+            fingerprints=side.fingerprints,
+            libraries=side.libraries,
+            environment=side.environment,
+            phases=phases,
+        )
+        is None
+    )
+
+
+def test_an_unchanged_case_is_traced_no_more_than_it_must_be():
+    """Not once beyond what its phases need; when it is recorded, or when its clock says so, it is counted."""
+    traced, ticks = [], {"step": 1_000}
+    clock = itertools.accumulate(itertools.repeat(None), lambda now, _: now + ticks["step"], initial=0)
+
+    def watched(x):
+        traced.append(1)
+        return jnp.tanh(x @ x)
+
+    def look(known=None, **options):
+        traced.clear()
+        jax.clear_caches()
+        found = observe(
+            lambda: Computation(subject=jax.jit(lambda x: watched(x)), args=(X,)),
+            store=ReferenceCache(None),
+            sampling=False,
+            accepted=lambda _: known,
+            clocks=Clocks(wall=time.perf_counter_ns, thread=clock.__next__),
+            **options,
+        ).measurement
+        return found, len(traced)
+
+    first, times = look()
+    known = Baseline.of(first, case="a/b", test="test_a.py::test_b", provenance=PROVENANCE, program=PROGRAM)
+    known = replace(known, facts=replace(known.facts, trace_calls=first.facts.trace_calls + 1))
+    phases = replace(known.phases, yardstick_ns=None)  # is taken by the wall's clock
+    known = replace(known, phases=phases)
+    assert [
+        (found.facts.trace_calls - first.facts.trace_calls, took - times)
+        for found, took in (look(known), look(known, recording=True))
+    ] == [(1, -2), (0, 0)]
+    ticks["step"] = 1_500
+    found, took = look(known)
+    assert (found.facts.trace_calls, took) == (first.facts.trace_calls, times)

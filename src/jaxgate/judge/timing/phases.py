@@ -32,7 +32,7 @@ def compare_phases(difference: Difference, record: StoredBaseline) -> Iterator[F
     if record.borrowed or not (difference.hardware and difference.cores) or now.processes > 1:
         return  # of several processes none can be started again to confirm it
     identical = not difference.why_not_identical
-    slowness = slower_machine(now.phases, baseline.phases)
+    slowness = now.phases.slower_than(baseline.phases)
     left_open = STILL_OPEN | (AROUND_PROGRAMS if now.eager and difference.source is not True else frozenset())
     for policy in STORED_PHASE_POLICIES:
         today, before = getattr(now.phases, policy.name), getattr(baseline.phases, policy.name)
@@ -55,13 +55,6 @@ def _worst_allowed(policy: FactPolicy, before: Phases) -> float:
     if policy.name == "first_call_ns" and before.lower_ns is None:  # of plain Python
         return allowed + IMPORTS_NS
     return allowed + policy.relative * (before.trace_ns or 0) if policy.name == "trace_wait_ns" else allowed
-
-
-def slower_machine(now: Phases, before: Phases) -> float:
-    """How many times slower plain Python runs now; never below 1, and 1 where it is not known."""
-    if not now.yardstick_ns or not before.yardstick_ns:
-        return 1.0
-    return max(1.0, now.yardstick_ns / before.yardstick_ns)
 
 
 def settle_phases(
@@ -98,7 +91,7 @@ def _settled(finding: Finding, before: Phases, launches: Sequence[Phases | str],
             return replace(finding, status=Status.UNDECIDED, detail=detail)
         if again is None:
             return replace(finding, status=Status.INVALID, detail="it could not be confirmed: it came out of a cache")
-        if again <= _worst_allowed(policy, before) * slower_machine(launch, before):
+        if again <= _worst_allowed(policy, before) * launch.slower_than(before):
             detail = f"it was not confirmed by fresh process {number} of {wanted}"
             return replace(finding, status=Status.UNDECIDED, detail=detail)
     if len(launches) < wanted:

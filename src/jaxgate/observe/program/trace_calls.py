@@ -2,6 +2,9 @@
 
 The function is traced twice more, and the second time counts: JAX's caches know then all that it calls, whatever was traced
 before. This thread alone is listened to: since Python 3.12 cProfile counts what other threads call, too.
+
+Both traces together take three to six times as long as the first one, so they are not made where nothing changed that decides
+what tracing calls (``accepted_trace_calls``).
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ from typing import Any
 
 import jax
 
-from jaxgate.model.measurement import MAX_FUNCTIONS
+from jaxgate.model.baseline import Baseline
+from jaxgate.model.measurement import MAX_FUNCTIONS, Fingerprints
+from jaxgate.model.numbers import Phases
 from jaxgate.observe.errors import describe
 from jaxgate.observe.program.export import split_call
 from jaxgate.observe.source_lines import is_project_file, package_of, short_path
@@ -26,6 +31,8 @@ _NOBODY = frozenset({"", "jax", "jaxlib", "ml_dtypes", "numpy"})
 """Packages whose functions are not named; the standard library is in none."""
 _AT_ONCE = 1_000_000
 """Events that are kept before they are counted, 8 MB of them."""
+_LONGER = 1.4
+"""How much longer than the baseline's an unchanged trace may take before it is counted; 60 of 60 but one took less on two cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,42 @@ class TraceCalls:
     def unknown(self) -> dict[str, str]:
         """The fact, if it is not known, with the reason."""
         return {"trace_calls": self.why_not} if self.why_not else {}
+
+
+def accepted_trace_calls(
+    baseline: Baseline | None,
+    *,
+    fingerprints: Fingerprints,
+    libraries: Mapping[str, str],
+    environment: Mapping[str, str],
+    phases: Phases,
+) -> TraceCalls | None:
+    """What the baseline counted, where all that decides what tracing calls is as it was there.
+
+    Tracing may depend on what no fingerprint sees: a file, a variable, an object that cannot be looked into. So the clock is asked,
+    too: what takes longer than it did is counted, and the count decides.
+
+    Args:
+        baseline: The accepted case, if there is one.
+        fingerprints: Of the source and of the program as they are now.
+        libraries: Versions of the packages in the trace.
+        environment: Versions and settings around it.
+        phases: How long tracing took now, and how fast the machine is.
+
+    Returns:
+        Its count; ``None`` if it must be counted now.
+    """
+    if baseline is None or baseline.facts.trace_calls is None or not phases.trace_ns or not baseline.phases.trace_ns:
+        return None
+    unchanged = (
+        fingerprints.source is not None
+        and fingerprints.source == baseline.fingerprints.source
+        and fingerprints.program == baseline.fingerprints.program
+        and libraries == baseline.libraries
+        and environment == baseline.environment
+        and phases.trace_ns <= _LONGER * baseline.phases.trace_ns * phases.slower_than(baseline.phases)
+    )
+    return TraceCalls(count=baseline.facts.trace_calls, functions=baseline.traced) if unchanged else None
 
 
 def traced_function(lowered: Lowered) -> Any:
