@@ -17,7 +17,7 @@ from jaxgate.model.outcome import Outcome
 from jaxgate.model.verdict import Finding
 from jaxgate.report.acceptance import review_lines
 from jaxgate.report.case_page import report
-from jaxgate.report.printable import printable, printable_line, shell_word
+from jaxgate.report.printable import json_text, printable, printable_line, shell_word
 from jaxgate.report.pull_request import error_commands, pull_request_page
 from jaxgate.report.results import results_json
 from jaxgate.report.summary import summary
@@ -87,7 +87,7 @@ PAGES = {
     "review": lambda: "\n".join(review_lines(evil_verdict())),
     "table": lambda: inventory_text(STORED, {}, {}),
     "cases": lambda: inventory_text(STORED, {}, {}, cases=True),
-    "inventory as JSON": lambda: inventory_json(STORED, {}, {}),
+    "inventory as JSON": lambda: json_text(inventory_json(STORED, {}, {})),
     "page": lambda: pull_request_page(OUTCOME),
     "results": lambda: results_json(OUTCOME),
     "bundle": lambda: report(evil_verdict(), measurement(), record(), EVIL, [], logdir="x"),

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jaxgate.cli.console import refuse, write
+from jaxgate.cli.console import refuse, tell, write
 from jaxgate.cli.pytest_arguments import IniError, usual_folder, usual_programs
 from jaxgate.judge.ageing import age_days, last_day
 from jaxgate.keep.git import utc_today
@@ -23,13 +23,12 @@ from jaxgate.model.inventory import Inventory, KeptCase, StoredFile
 from jaxgate.model.outcome import UsageError
 from jaxgate.model.program import UnreachableError
 from jaxgate.model.words import cut, plural
-from jaxgate.report.printable import aligned, json_text, printable_line
+from jaxgate.report.printable import aligned, printable_line
 from jaxgate.report.units import show
 
 MAX_LISTED = 20
 _SHOWN = ("jax", "python")
 """Of an environment in the table; JSON has all of it."""
-_SCHEMA = 1
 
 
 def inventory_text(
@@ -54,11 +53,10 @@ def inventory_text(
     return "".join(f"{cut(printable_line(line), width)}\n" for line in lines)
 
 
-def inventory_json(found: Inventory, ages: Mapping[str, int | None], expiry: Mapping[str, str]) -> str:
+def inventory_json(found: Inventory, ages: Mapping[str, int | None], expiry: Mapping[str, str]) -> dict[str, Any]:
     """Everything, for machines; the keys are the fields of ``Inventory`` and ``KeptCase``."""
     unreferenced = None if found.unreferenced is None else _files(found.unreferenced)
-    content = {
-        "schema": _SCHEMA,
+    return {
         "sound": found.sound,
         "cases": [
             {
@@ -75,7 +73,6 @@ def inventory_json(found: Inventory, ages: Mapping[str, int | None], expiry: Map
         "waivers": [{**asdict(waiver), "expires": waiver.expires.isoformat()} for waiver in found.waivers],
         "waiver_problem": found.waiver_problem,
     }
-    return json_text(content)
 
 
 def _files(files: Sequence[StoredFile]) -> dict[str, Any]:
@@ -198,8 +195,10 @@ def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
     ages = {day: age_days(day, today=today) for day in days}
     ends = {day: "" if (last := last_day(day)) is None else last.isoformat() for day in days}
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    text = inventory_json(found, ages, ends) if as_json else inventory_text(found, ages, ends, cases=cases, width=width)
-    write(text)
+    if as_json:
+        tell(**inventory_json(found, ages, ends))
+    else:
+        write(inventory_text(found, ages, ends, cases=cases, width=width))
     return 0 if found.sound else 1
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jaxgate.cli.console import write
+from jaxgate.cli.console import tell, write
 from jaxgate.keep.files import read_text
 from jaxgate.keep.git import COMMIT
 from jaxgate.keep.results import read_run_file
@@ -25,7 +25,9 @@ def comment(folder: Path, commit: str = "") -> int:
     Returns:
         The exit code, 0.
     """
-    write(f"{MARK}\n{shortened(unheard(_text(folder, commit)))}\n")
+    text = f"{MARK}\n{shortened(unheard(_text(folder, commit)))}\n"
+    tell(text=text)
+    write(text)
     return 0
 
 

@@ -2,17 +2,66 @@
 
 from __future__ import annotations
 
+import os
 import re
 import select
 import sys
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import Any
 
-from jaxgate.report.printable import printable, printable_line
+from jaxgate.report.printable import json_text, printable, printable_line
 
 UNREAD = 141
 """Exit code of a command whose reader is gone: that of a process which the system ends for it."""
 _LONG = re.compile(r"\S{1000,}")
 """No path that a system takes has so many characters in a row without a blank, and nobody reads that."""
+
+
+_ANSWERS: list[dict[str, Any]] = []
+"""What the command has told so far that is asked for JSON; empty where nobody asked."""
+
+
+def answer(command: str, run: Callable[[], int]) -> int:
+    """Run a command, and print what it tells as one JSON object; what it says to people goes to stderr.
+
+    Args:
+        command: Its name.
+        run: Runs it; gives its exit code.
+
+    Returns:
+        The exit code.
+    """
+    told: dict[str, Any] = {"schema": 1, "command": command, "exit_code": None, "error": None}
+    _ANSWERS.append(told)
+    try:
+        with _no_stdout():
+            told["exit_code"] = run()
+    finally:
+        _ANSWERS.pop()
+    sys.stdout.write(json_text(told))
+    return int(told["exit_code"])
+
+
+@contextmanager
+def _no_stdout() -> Iterator[None]:
+    """Whatever is printed goes to stderr, by processes that are started, too."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        with redirect_stdout(sys.stderr):
+            yield
+        sys.stderr.flush()
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def tell(**found: Any) -> None:
+    """Tell programs what was found: keys of the object that ``--json`` prints. Without it nothing happens."""
+    for told in _ANSWERS[-1:]:
+        told.update(found)
 
 
 def say(line: str) -> None:
@@ -52,7 +101,8 @@ def complain(line: str) -> None:
 
 
 def refuse(command: str, reason: str, code: int) -> int:
-    """Say on stderr why a command does not do it; gives its exit code."""
+    """Say on stderr why a command does not do it, and tell programs; gives its exit code."""
+    tell(error=reason)
     complain(f"jaxgate {command}: {reason}")
     return code
 

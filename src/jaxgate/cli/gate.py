@@ -15,8 +15,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jaxgate.cli.console import refuse, say
-from jaxgate.cli.pytest_arguments import baselines_folder, has_option, platform, suite, value_of, values_of
+from jaxgate.cli.console import refuse, say, tell
+from jaxgate.cli.pytest_arguments import (
+    artifacts_folder,
+    baselines_folder,
+    has_option,
+    platform,
+    suite,
+    value_of,
+    values_of,
+)
 from jaxgate.ext.targets.runs import HERE, TARGET_OPTION, judge_each
 from jaxgate.keep.baselines import baseline_files
 from jaxgate.keep.files import append_page
@@ -66,12 +74,16 @@ def gate(
         (code, why), results = judge_once(arguments, environ, run)
         if results is None:
             _tell_summary(f"## ❌ jaxgate: no result\n\n{why}\n", environ)
+        else:
+            name = value_of(arguments, TARGET_OPTION) or HERE
+            tell(results={name: str(artifacts_folder(arguments, environ) / "results.json")})
     else:
         try:
             code, why, page = judge_each(arguments, environ, partial(judge_once, run=run))
         except ValueError as error:
             return refuse("gate", str(error), int(GateExit.BROKEN))
         _tell_summary(page, environ)
+    tell(why=why)
     say(f"jaxgate gate: {why} (exit code {int(code)})")
     return int(code)
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from jaxgate.cli.console import refuse, say
+from jaxgate.cli.console import refuse, say, tell
 from jaxgate.keep.files import read_text, write_atomic
 
 TEST = '''"""A first gate: put a function of your own and real arguments in the place of this one."""
@@ -99,10 +99,13 @@ def init(folder: Path, *, ask: Ask | None = None) -> int:
         The exit code: 1 if a file could not be read or written.
     """
     try:
+        files = {}
         for name, text in FILES.items():
-            say(f"{_put(folder / name, text, ask, shared=name in SHARED):<9} {name}")
+            files[name] = _put(folder / name, text, ask, shared=name in SHARED)
+            say(f"{files[name]:<9} {name}")
     except (OSError, ValueError) as error:
         return refuse("init", f"expected files that can be read and written, found {error}", 1)
+    tell(files=files, next=list(NEXT))
     say("Next:")
     for command in NEXT:
         say(f"  {command}")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from jaxgate.cli.baselines import show_baselines
 from jaxgate.cli.comment import comment
-from jaxgate.cli.console import UNREAD, complain, nobody_reads, refuse, unknown
+from jaxgate.cli.console import UNREAD, answer, nobody_reads, refuse, tell, unknown
 from jaxgate.cli.gate import gate
 from jaxgate.cli.init import asker, init
 from jaxgate.cli.pytest_arguments import SUITE
@@ -37,13 +39,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if known.command is None:
         parser.print_help()
         return 2
-    run: Command = known.run
+    run = partial(_run, known, rest)
     try:
-        return _flushed(run(known, rest))
+        return _flushed(answer(known.command, run) if known.json else run())
     except BrokenPipeError:
         if not nobody_reads():
             raise
         return UNREAD
+
+
+def _run(known: argparse.Namespace, rest: list[str]) -> int:
+    run: Command = known.run
+    try:
+        return run(known, rest)
     except OSError as error:
         if error.filename is None:  # no path is the reason
             raise
@@ -106,6 +114,9 @@ def _parser(*, first: bool = True) -> argparse.ArgumentParser:
         one = commands.add_parser(name, allow_abbrev=False, **about)
         one.set_defaults(run=run)
         one.register("action", None, _Given)
+        one.add_argument(
+            "--json", action="store_true", help="print one JSON object for programs; what is for people goes to stderr"
+        )
         return one
 
     command(
@@ -162,7 +173,6 @@ def _parser(*, first: bool = True) -> argparse.ArgumentParser:
         help="their folder (default: JAXGATE_BASELINES, perf_baselines in pyproject.toml, baselines)",
     )
     stored.add_argument("--cases", action="store_true", help="one row for each case, with its commit, owner and reason")
-    stored.add_argument("--json", action="store_true", help="everything, for machines")
     for capability in parts("command"):
         capability.add(command)
     if others:
@@ -180,14 +190,15 @@ def _comment(known: argparse.Namespace, rest: list[str]) -> int:
     return unknown("comment", rest) or comment(Path(known.artifacts), known.commit)
 
 
-def _init(_: argparse.Namespace, rest: list[str]) -> int:
-    return unknown("init", rest) or init(Path(), ask=asker())
+def _init(known: argparse.Namespace, rest: list[str]) -> int:
+    return unknown("init", rest) or init(Path(), ask=None if known.json else asker())
 
 
 def _policy(_: argparse.Namespace, rest: list[str]) -> int:
     if rest:
-        complain(f"jaxgate policy takes no arguments, found {' '.join(rest)}")
-        return 2
+        return unknown("policy", rest)
+    for name, rules in (("facts", (*POLICIES, *ARRIVAL_POLICIES)), ("phases", STORED_PHASE_POLICIES)):
+        tell(**{name: [asdict(rule) for rule in rules]})
     sys.stdout.write(policy_page((*POLICIES, *ARRIVAL_POLICIES), STORED_PHASE_POLICIES, PHASE_POLICIES))
     return 0
 

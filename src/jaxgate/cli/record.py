@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from jaxgate.cli.console import refuse, say
+from jaxgate.cli.console import refuse, say, tell
 from jaxgate.cli.pytest_arguments import artifacts_folder, baselines_folder, platform, suite
 from jaxgate.keep.artifacts import Artifacts, ForeignFolderError
 from jaxgate.keep.git import git_command, ignored, run_git
@@ -87,6 +87,7 @@ def record(
     artifacts.write_page(PATCH, patch)
     say(last_line(baselines))
     file = artifacts.root / PATCH
+    tell(patch=str(file), log=last_line(baselines))
     say(f"{len(patch.encode()):,} bytes in {file}; apply them: git apply {file}")
     return _RECORDED if status == 0 else _SOME_FAILED
 

@@ -18,7 +18,6 @@ from jaxgate.keep.cache import ReferenceCache
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.computation import Computation
 from jaxgate.observe.measure import observe
-
 from jaxgate.observe.program import trace_calls
 from jaxgate.observe.program.trace_calls import accepted_trace_calls, count_trace_calls
 from jaxgate.observe.trace.clocks import Clocks

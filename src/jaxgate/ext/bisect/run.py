@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -27,7 +27,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from jaxgate.cli.console import begin, refuse, say
+from jaxgate.cli.console import begin, refuse, say, tell
 from jaxgate.cli.pytest_arguments import IniError, divided, project_of, suite, usual_folder
 from jaxgate.ext.bisect.git_bisect import CommitRange
 from jaxgate.ext.bisect.judge import BISECTED
@@ -214,6 +214,7 @@ def bisect(asked: Asked, arguments: Sequence[str], *, search: Callable[..., Revi
             return reset()
         return _search(asked, arguments, search)
     except AlikeError as error:
+        tell(why=str(error))
         say(f"{COMMAND}: {error}")
         return _OPEN
     except CorruptBaselineError as error:
@@ -365,6 +366,14 @@ def _report(answer: Answer, asked: Asked, within: Range) -> None:
     """Print the table, which side it compares with, the answer, and the text of the first bad revision."""
     state, quantity = answer.state, answer.state.quantity
     assert quantity is not None
+    tell(
+        case=answer.case,
+        quantity=quantity.name,
+        first_bad=list(answer.first_bad),
+        tried=[asdict(probe) for probe in state.probes],
+        others=list(state.others),
+        text=answer.text,
+    )
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     say("")
     for line in bisection_table(state, quantity, within.revisions, unit=within.unit, short=within.short, width=width):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxgate.cli.console import refuse, say, unknown
+from jaxgate.cli.console import refuse, say, tell, unknown
 
 if TYPE_CHECKING:
     from jaxgate.ext.check.text import Conclusion
@@ -59,12 +59,14 @@ def check(
         checks = Checks(name, environ, wait)
         if when == "begin":
             checks.begin()
+            tell(check=name)
             say(f"jaxgate check: {name}: in progress")
             return 0
         found = _left(folder, environ["GITHUB_SHA"])
         checks.end(found)
     except CheckError as error:
         return refuse("check", str(error), 2)
+    tell(check=name, passed=found.passed, title=found.title)
     say(f"jaxgate check: {name}: {'success' if found.passed else 'failure'}: {found.title}")
     return 0 if found.passed else 1
 

@@ -24,7 +24,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     comparing.add_argument("second", metavar="B", help="the other side")
     comparing.add_argument("--all", action="store_true", help="all cases that differ, with all of their facts")
     form = comparing.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="everything, for machines")
     form.add_argument("--markdown", action="store_true", help="everything, for a pull request")
     form.add_argument("--page", type=Path, default=None, metavar="FILE", help="everything, as an HTML page")
     comparing.add_argument("--baselines", default=None, metavar="DIR", help="folder of the baselines")

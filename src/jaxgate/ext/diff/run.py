@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxgate.cli.console import refuse, say, write
+from jaxgate.cli.console import refuse, say, tell, write
 from jaxgate.cli.pytest_arguments import IniError, history_place, usual_folder
 from jaxgate.ext.diff.judge import diff_sides
 from jaxgate.ext.diff.model import DiffSide, RunDiff
@@ -59,8 +59,11 @@ def diff(first: str, second: str, folder: str | None, shown: Shown) -> int:
         from jaxgate.ext.diff.page import diff_document  # noqa: PLC0415 - imports the templates
 
         return write_page("diff", shown.page, lambda: diff_document(found, diff_summary(found)))
-    if shown.as_json or shown.as_markdown:
-        write(diff_json(found) if shown.as_json else diff_page(found))
+    if shown.as_json:
+        tell(**diff_json(found))
+        return 0
+    if shown.as_markdown:
+        write(diff_page(found))
         return 0
     for line in diff_lines(found, everything=shown.everything):
         say(line)

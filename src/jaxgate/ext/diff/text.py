@@ -10,10 +10,9 @@ from typing import Any
 
 from jaxgate.ext.diff.model import CaseDiff, QuantityDiff, RunDiff, Way
 from jaxgate.model.words import plural, shortlist
-from jaxgate.report.printable import aligned, code, json_text, plain, printable, printable_line
+from jaxgate.report.printable import aligned, code, plain, printable, printable_line
 from jaxgate.report.units import show_pair, show_ratio
 
-DIFF_SCHEMA = 1
 MAX_CASES = 25
 """Cases in the terminal; with ``everything`` all are there."""
 MAX_FACTS = 3
@@ -59,17 +58,15 @@ def diff_summary(diff: RunDiff) -> list[str]:
     return [_counts(diff), *_alone(diff, everything=True), *_unknown(diff), *_times(diff)]
 
 
-def diff_json(diff: RunDiff) -> str:
+def diff_json(diff: RunDiff) -> dict[str, Any]:
     """Everything, for machines: ``docs/diff.md`` says what each key means."""
-    content = {
-        "schema": DIFF_SCHEMA,
+    return {
         "first": {"name": diff.first.name, "about": diff.first.about},
         "second": {"name": diff.second.name, "about": diff.second.about},
         "cases": [_case(case) for case in diff.cases],
         "only_first": list(diff.only_first),
         "only_second": list(diff.only_second),
     }
-    return json_text(content)
 
 
 def _counts(diff: RunDiff) -> str:

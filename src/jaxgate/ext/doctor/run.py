@@ -6,12 +6,13 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from functools import reduce
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter_ns
 
-from jaxgate.cli.console import refuse, write
+from jaxgate.cli.console import refuse, tell, write
 from jaxgate.cli.pytest_arguments import IniError, usual_folder
 from jaxgate.ext.doctor.checkup import EXTRAS, NEEDED, TARGETS, Level, Surroundings, checkup_text, remarks
 from jaxgate.judge.difference import environment_differences
@@ -37,6 +38,7 @@ def doctor(*, see: Callable[[Path], Surroundings] | None = None) -> int:
     except IniError as error:
         return refuse("doctor", str(error), 1)
     found = remarks((see or _look)(folder))
+    tell(remarks=[{**asdict(remark), "level": remark.level.name.lower()} for remark in found])
     write(checkup_text(found, min(shutil.get_terminal_size().columns, MOST_COLUMNS)))
     return int(any(remark.level is Level.BAD for remark in found))
 

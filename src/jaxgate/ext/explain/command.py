@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from jaxgate.cli.console import refuse, say, unknown, write
+from jaxgate.cli.console import refuse, say, tell, unknown
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -25,7 +25,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="PATH",
         help="results.json, or its folder (default: perf-artifacts)",
     )
-    explaining.add_argument("--json", action="store_true", help="for machines, schema 1")
 
 
 def _explain(known: argparse.Namespace, rest: list[str]) -> int:
@@ -45,7 +44,7 @@ def _explain(known: argparse.Namespace, rest: list[str]) -> int:
         return refuse("explain", f"{error}; a run leaves one: pytest", 2)
     if known.case is None:
         if known.json:
-            write(listed_json(run))
+            tell(**listed_json(run))
         for line in () if known.json else listed(run):
             say(line)
         return 0
@@ -58,7 +57,7 @@ def _explain(known: argparse.Namespace, rest: list[str]) -> int:
             "explain", f"expected one case that ends with {known.case!r}, found {len(found)}; there is: {names}", 2
         )
     if known.json:
-        write(explanation_json(found[0]))
+        tell(**explanation_json(found[0]))
     for line in () if known.json else explanation(found[0]):
         say(line)
     return 0

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Any
 
 from jaxgate.ext.explain.model import experiments
 from jaxgate.model.outcome import CaseRecord, RunRecord
-from jaxgate.report.printable import json_text
-
-SCHEMA = 1
 
 
 def explanation(case: CaseRecord) -> Iterator[str]:
@@ -22,10 +20,9 @@ def explanation(case: CaseRecord) -> Iterator[str]:
         yield f"            {one.shows}"
 
 
-def explanation_json(case: CaseRecord) -> str:
+def explanation_json(case: CaseRecord) -> dict[str, Any]:
     """All that is known of it, by the names of ``results.json``, with ``next``: experiments, the best one first."""
-    content = {
-        "schema": SCHEMA,
+    return {
         "case": case.case,
         "test": case.test,
         "status": case.status,
@@ -39,7 +36,6 @@ def explanation_json(case: CaseRecord) -> str:
         "bundle": case.bundle or None,
         "next": [asdict(one) for one in experiments(case)],
     }
-    return json_text(content)
 
 
 def listed(run: RunRecord) -> Iterator[str]:
@@ -48,7 +44,7 @@ def listed(run: RunRecord) -> Iterator[str]:
         yield f"{case.status:<14} {case.case}  {next(iter(case.causes), '')}".rstrip()
 
 
-def listed_json(run: RunRecord) -> str:
+def listed_json(run: RunRecord) -> dict[str, Any]:
     """The cases of a run, in the same order."""
     cases = [
         {
@@ -60,11 +56,9 @@ def listed_json(run: RunRecord) -> str:
         }
         for case in sorted(run.cases, key=lambda case: not case.fails)
     ]
-    content = {
-        "schema": SCHEMA,
+    return {
         "green": run.green,
         "gate_exit": run.gate_exit,
         "problems": list(run.problems),
         "cases": cases,
     }
-    return json_text(content)

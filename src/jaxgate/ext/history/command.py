@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import exp
 from pathlib import Path
 
-from jaxgate.cli.console import complain, refuse, say, write
+from jaxgate.cli.console import complain, refuse, say, tell, write
 from jaxgate.cli.pytest_arguments import IniError, history_place
 from jaxgate.ext.history.chain import chain_times
 from jaxgate.ext.history.model import HISTORY_OFF, HistoryPoint
@@ -56,7 +56,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         help="show the newest N runs of each hardware; what moved is said of all, with --changes of these",
     )
     form = one.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="everything, for machines")
     form.add_argument(
         "--changes", action="store_true", help="what moved and since when, of every case: drift, facts, creep and steps"
     )
@@ -124,6 +123,7 @@ def _add(store: HistoryStore, files: Sequence[Path], shown: str) -> int:
             continue
         new, known = new + added, known + (not added)
     unread = f", {plural(failed, 'file was', 'files were')} not read" if failed else ""
+    tell(added=new, known=known, unread=failed)
     say(f"{shown}: {plural(new, 'run')} added, {known} known already{unread}")
     return 1 if failed else 0
 
@@ -141,19 +141,22 @@ def _show(store: HistoryStore, asked: Asked, shown: str) -> int:
     if not asked.case and asked.page is not None:
         return refuse(COMMAND, "expected CASE before --page, found none; list them: jaxgate history", 2)
     if not asked.case:
-        write(history_json(cases) if asked.as_json else history_list(cases))
+        if asked.as_json:
+            tell(**history_json(cases))
+        else:
+            write(history_list(cases))
         return 0
     names = [asked.case] if asked.case in known else sorted({name for name in known if asked.case in name})
     if len(names) != 1:
         found = f"found {len(names)}:" if names else "found none; list them: jaxgate history"
-        complain(f"jaxgate {COMMAND}: expected one case with {asked.case!r} in its name, {found}")
+        code = refuse(COMMAND, f"expected one case with {asked.case!r} in its name, {found}", 1)
         for name in names:
             complain(f"  {name}")
-        return 1
+        return code
     whole = _by_series(store.points(names[0], asked.folder))
     points = [point for one in whole.values() for point in one[-(asked.last or len(one)) :]]
     if asked.as_json:
-        write(history_json(points))
+        tell(**history_json(points))
         return 0
     changes = {folder: lines for (_, folder), lines in _changes(whole).items()}
     if asked.page is not None:
@@ -188,6 +191,7 @@ def _show_changes(store: HistoryStore, asked: Asked) -> int:
     """What moved in all cases. Nothing that moved is no error: so it should be."""
     whole = _by_series([point for point in store.points(None, asked.folder) if asked.case in point.case])
     found = _changes({name: points[-(asked.last or len(points)) :] for name, points in whole.items()})
+    tell(changes=[{"case": case, "folder": folder, "lines": lines} for (case, folder), lines in found.items()])
     write(changes_text(found))
     say(f"{plural(len(whole), 'history', 'histories')}: {len(found)} moved")
     return 0

@@ -11,13 +11,14 @@ from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
+from typing import Any
 
 from jaxgate.ext.history.drift import CaseChanges, Creep, Drift, FactDrift, Step
 from jaxgate.ext.history.model import HistoryCase, HistoryPoint
 from jaxgate.model.verdict import Finding
 from jaxgate.model.waiver import TIME
 from jaxgate.model.words import plural, shortlist
-from jaxgate.report.printable import aligned, json_text, printable_line
+from jaxgate.report.printable import aligned, printable_line
 from jaxgate.report.units import show, show_pair, show_ratio
 
 CURVE = 60
@@ -26,7 +27,6 @@ ROWS = 20
 """Runs of the table, unless more were asked for."""
 _LEVELS = "▁▂▃▄▅▆▇█"
 _CLOCK = "_ns"
-_SCHEMA = 1
 _NOTHING: Mapping[str, Sequence[str]] = MappingProxyType({})
 _NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 
@@ -70,11 +70,10 @@ def changes_text(changes: Mapping[tuple[str, str], Sequence[str]]) -> str:
     return "".join(f"{printable_line(line)}\n" for line in lines)
 
 
-def history_json(found: Sequence[HistoryCase] | Sequence[HistoryPoint]) -> str:
+def history_json(found: Sequence[HistoryCase] | Sequence[HistoryPoint]) -> dict[str, Any]:
     """Everything, for machines; ``docs/history.md`` says what each key means."""
     key = "points" if found and isinstance(found[0], HistoryPoint) else "cases"
-    content = {"schema": _SCHEMA, key: [asdict(one) for one in found]}
-    return json_text(content)
+    return {key: [asdict(one) for one in found]}
 
 
 def sparkline(values: Sequence[float | None], width: int = CURVE) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from jaxgate.cli.console import refuse, say
+from jaxgate.cli.console import refuse, say, tell
 from jaxgate.keep.artifacts import PAGE_MARK, refuse_foreign
 from jaxgate.keep.files import write_atomic
 
@@ -26,5 +26,6 @@ def write_page(command: str, page: Path, make: Callable[[], str]) -> int:
         write_atomic(page, make().encode())
     except OSError as error:
         return refuse(command, f"{page} cannot be written: {error.strerror or error}", 2)
+    tell(page=str(page))
     say(str(page))
     return 0

@@ -22,11 +22,11 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--logdir", default="perf-artifacts", metavar="DIR", help="folder of the bundles (default: perf-artifacts)"
     )
     board.add_argument("--port", type=int, default=None, help="default: 6006, or any free one")
-    board.add_argument("--links", action="store_true", help="print the links and start nothing")
+    board.add_argument("--links", action="store_true", help="print the links and start nothing; so does --json")
 
 
 def _tensorboard(known: argparse.Namespace, rest: list[str]) -> int:
     from jaxgate.ext.profile.tensorboard import open_tensorboard  # noqa: PLC0415 - loads what `jaxgate --help` does without
 
     chosen = Path(known.logdir), known.port
-    return unknown("tensorboard", rest) or open_tensorboard(*chosen, links_only=known.links)
+    return unknown("tensorboard", rest) or open_tensorboard(*chosen, links_only=known.links or known.json)

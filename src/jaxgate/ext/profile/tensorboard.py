@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 from urllib.parse import quote
 
-from jaxgate.cli.console import refuse, say
+from jaxgate.cli.console import refuse, say, tell
 
 HOST = "127.0.0.1"
 """Never another address: profiles show source lines and argument names."""
@@ -44,10 +44,12 @@ def open_tensorboard(folder: Path, port: int | None, *, links_only: bool) -> int
         if free is None and port is not None:
             return _refuse(f"port {port} is taken; choose another one with --port", code=2)
         chosen = free if free is not None else _free(0)
+    address = f"http://{HOST}:{chosen}"
+    tell(links={case: {side: address + link for side, link in sides.items()} for case, sides in links.items()})
     for case, sides in links.items():
         say(case)
         for side, link in sides.items():
-            say(f"  {side:<10} http://{HOST}:{chosen}{link}")
+            say(f"  {side:<10} {address}{link}")
     if not links_only:
         _become(folder, chosen)
     return 0

@@ -16,7 +16,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxgate.cli.console import complain, refuse, write
+from jaxgate.cli.console import complain, refuse, tell, write
 from jaxgate.cli.pytest_arguments import IniError, project_of, usual_folder, usual_programs
 from jaxgate.ext.repro.compile_server import run_file
 from jaxgate.ext.repro.file import REPRO_MARK, repro_file
@@ -185,6 +185,7 @@ def repro(asked: Asked) -> int:
     printed = f"{reduced_text(reduced) if reduced else ''}{shortened(done.stdout)}"
     if asked.issue:
         printed = bug_report(pair.baseline[0], pair.now[0], text, printed, name=path.name, reduced=reduced)
+    tell(file=str(path), shows=printed)
     write(printed)
     return _WRITTEN
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxgate.cli.console import refuse, say, unknown
+from jaxgate.cli.console import refuse, say, tell, unknown
 from jaxgate.ext import pages
 from jaxgate.model.outcome import GateExit
 
@@ -76,6 +76,7 @@ def merge(paths: Sequence[Path], root: Path, *, of: int = 0, environ: Mapping[st
     wrong = _leave(root, whole, written, [Path(file) for file in order], environ)
     if wrong:
         return refuse("merge", wrong, int(GateExit.BROKEN))
+    tell(summary=str(root / "summary.md"), unfit=whole["unfit"], problems=whole["problems"])
     for line in (*whole["unfit"], *whole["problems"]):
         say(line)
     say(f"{headline(whole, of)} (exit code {whole['gate_exit']}): {root / 'summary.md'}")

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from jaxgate.cli.console import refuse, say, unknown
+from jaxgate.cli.console import refuse, say, tell, unknown
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -47,6 +47,7 @@ def store(start: Path) -> int:
         moved, missing = move_to(shelf, root, named_by(baselines.values()))
     except (IniError, UsageError, UnreachableError) as error:
         return refuse("store", str(error), 2)
+    tell(moved=[name for name, _ in moved], missing=[list(one) for one in missing])
     megabytes = sum(size for _, size in moved) / 1e6
     say(
         f"jaxgate store: {plural(len(moved), 'program')} moved to {url}, {megabytes:.1f} MB; commit that they are gone here"

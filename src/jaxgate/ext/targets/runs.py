@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxgate.cli.console import complain, say
+from jaxgate.cli.console import complain, say, tell
 from jaxgate.cli.pytest_arguments import artifacts_folder, values_of, without_option
 from jaxgate.ext.page.run import PAGE, results_page
 from jaxgate.ext.targets.model import Target
@@ -133,6 +133,7 @@ def judge_each(
         _draw(artifacts, folders, runs)
     bad = [name for name, (found, _) in meanings.items() if found is not GateExit.FINE]
     why = f"not fine: {', '.join(bad)}" if bad else f"{plural(len(runs), 'run')} passed"
+    tell(results={name: str(root / folders[name] / RESULTS) for name, found in runs.items() if found is not None})
     return code, why, page
 
 

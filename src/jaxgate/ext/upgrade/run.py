@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from jaxgate.cli.console import refuse, say
+from jaxgate.cli.console import refuse, say, tell
 from jaxgate.cli.pytest_arguments import suite, takes_a_value
 from jaxgate.ext.upgrade.environment import is_requirement, is_setting
 from jaxgate.ext.upgrade.model import Answer
@@ -58,6 +58,7 @@ def upgrade(
         into = Path(name) / "upgrade.json"
         status = run(command, env={**environ, RESULTS_INTO: str(into), UPGRADE_TO: shlex.join(items)})
         code, why = _meaning(into, status)
+    tell(why=why)
     say(f"jaxgate upgrade: {why} (exit code {code})")
     return code
 
@@ -83,6 +84,7 @@ def _meaning(into: Path, status: int) -> tuple[int, str]:
         return Answer.UNKNOWN.exit_code, f"pytest ended with exit code {status} and compared nothing"
     if status != code:
         return Answer.UNKNOWN.exit_code, f"pytest ended with exit code {status}, though the answer was {said}"
+    tell(**{name: value for name, value in found.items() if name not in ("schema", "exit_code")})
     return code, said
 
 
