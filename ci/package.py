@@ -1,4 +1,4 @@
-"""Build what is published, and try it as a stranger would: sdist and wheel, twice, in bare environments.
+"""Build what is published, and try it as a stranger would: sdist and wheel, twice, in bare environments; and a conda package.
 
 Usage: python -m ci.package [--out DIR] [PYTHON ...]   (interpreters to try it on; default: this one; a minute each)
 
@@ -9,6 +9,7 @@ that fails ends it with exit code 1.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -17,7 +18,9 @@ import sys
 import tarfile
 import tempfile
 import venv
+import zipfile
 from collections.abc import Sequence
+from email.parser import HeaderParser
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -82,10 +85,33 @@ def five_commands(python: Path, wheel: Path, folder: Path) -> str:
     return line
 
 
+def conda_package(tools: Path, wheel: Path, out: Path) -> Path:
+    """Make a conda package out of the wheel, without conda; it must have the wheel's files, and need as much.
+
+    Raises:
+        SystemExit: If it does not.
+    """
+    convert = (tools / "whl2conda", "convert", wheel, "--out-dir", out, "--quiet", "--format")
+    run(*convert, "tree", folder=out)
+    (tree,) = out.glob("jaxgate-*-py_0")
+    made = {file.relative_to(tree / "site-packages").as_posix() for file in tree.glob("site-packages/jaxgate/**/*.*")}
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        wanted = HeaderParser().parsestr(archive.read(metadata).decode()).get_all("Requires-Dist", [])
+    if made != {name for name in names if name.startswith("jaxgate/")}:
+        sys.exit("the conda package has other files than the wheel")
+    needs = json.loads((tree / "info" / "index.json").read_text(encoding="utf-8"))["depends"]
+    if len(needs) != 1 + sum("extra ==" not in one for one in wanted):  # Python is one of its own
+        sys.exit(f"the conda package needs {', '.join(needs)}; the wheel {', '.join(wanted)}")
+    run(*convert, "V2", folder=out)
+    return next(out.glob("jaxgate-*.conda"))
+
+
 def main(arguments: Sequence[str]) -> None:
     """Build, compare, check, install, run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, help="leave sdist and wheel there")
+    parser.add_argument("--out", type=Path, help="leave them there")
     parser.add_argument("pythons", nargs="*", metavar="PYTHON", default=[sys.executable])
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
@@ -112,13 +138,15 @@ def main(arguments: Sequence[str]) -> None:
         run(tools / "python", "-m", "twine", "check", "--strict", sdist, wheel, folder=here)
         run(tools / "check-wheel-contents", wheel, folder=here)
         print("twine and check-wheel-contents find nothing")
+        conda = conda_package(tools, wheel, here)
+        print(f"{conda.name}: {conda.stat().st_size:,} bytes, the wheel's files and what it needs")
         for number, python in enumerate(asked.pythons):
             project = here / f"project{number}"
             project.mkdir()
             print(f"{python}: {five_commands(Path(python), wheel, project)}", flush=True)
         if asked.out:
             asked.out.mkdir(parents=True, exist_ok=True)
-            for one in (sdist, wheel):
+            for one in (sdist, wheel, conda):
                 shutil.copy(one, asked.out)
 
 
