@@ -50,7 +50,7 @@ def wrong_with(session: GateSession) -> list[str]:
     # Whoever holds the machine here would keep it from that process, which asks for it by itself.
     shown = Progress(session.terminal, "a second process", None, patience_s=session.instruments.patience_s)
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name, shown as progress:
-        progress(f"making the programs of {len(asked)} cases")
+        progress(f"making the programs of {plural(len(asked), 'case')}")
         try:
             session.instruments.record(side, Selection(tests, "", ""), Path(name))
         except (UsageError, OSError) as error:
