@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.corpora import nightly
+from support.corpora import nightly, one_of
 from support.projects import NO_OTHERS, TWO
 
 RED = "test_model.py::test_first"
@@ -57,6 +57,80 @@ def test_a_gate_that_the_project_leaves_out_is_red(two, how):
     assert (found["green"], found["exit_status"], found["gate_exit"], found["not_judged"]) == (False, 2, 2, [RED])
     assert f"❌ **1 not judged**: `{RED}`" in (two.path / "perf-artifacts/summary.md").read_text()
     assert two.run("--no-perf-strict").code == 0
+
+
+def settings(project, *lines):
+    """Give the project these lines of settings."""
+    text = "\n".join(["[tool.pytest]", 'pythonpath = ["."]', f"addopts = {[*NO_OTHERS]}", *lines])
+    project.write("pyproject.toml", f"{text}\n")
+
+
+def hooked(name, *lines):
+    """A conftest with a hook of pytest's that comes first."""
+    body = "".join(f"    {line}\n" for line in lines)
+    text = f"import pytest\n\n@pytest.hookimpl(tryfirst=True)\ndef {name}:\n{body}"
+    return lambda project: project.write("conftest.py", text)
+
+
+def before(text):
+    """Something that the first test does before it gates."""
+    return lambda project: project.edit("test_model.py", "    gate(first", f"    {text}\n    gate(first")
+
+
+RELATIVES = {
+    "another prefix of functions": lambda project: settings(project, 'python_functions = ["test_s*"]'),
+    "renamed": lambda project: project.edit("test_model.py", "def test_first", "def check_first"),
+    "no test any more": lambda project: project.write("test_model.py", f"{TWO}\ntest_first.__test__ = False\n"),
+    "returns early": before("return"),
+    "returns early under CI": before("if __import__('os').environ.get('CI'): return"),
+    "needs what is not there": before("__import__('pytest').importorskip('not_there')"),
+    "no parameters": lambda project: project.edit(
+        "test_model.py",
+        "def test_first(gate",
+        "import pytest\n@pytest.mark.parametrize('n', [])\ndef test_first(n, gate",
+    ),
+    "a fixture skips it": lambda project: project.write(
+        "conftest.py",
+        "import pytest\n\n@pytest.fixture(autouse=True)\ndef later(request):\n"
+        "    if 'first' in request.node.name:\n        pytest.skip('later')\n",
+    ),
+    "a hook calls nothing": hooked("pytest_pyfunc_call(pyfuncitem)", "return 'first' in pyfuncitem.name or None"),
+    "a hook runs nothing": hooked("pytest_runtest_protocol(item)", "return 'first' in item.name or None"),
+    "a hook ends the run": hooked(
+        "pytest_runtest_setup(item)", "if 'second' in item.name: item.session.shouldstop = 'enough'"
+    ),
+}
+"""Further ways: a test that is gone, or passes without its gate."""
+
+
+@pytest.mark.parametrize("how", RELATIVES)
+def test_however_a_gate_is_lost_the_run_is_red(two, how):
+    """The page agrees, whether a baseline has lost its test or a test its gate."""
+    RELATIVES[how](two)
+    result = two.run("--benchmark-disable")
+    assert result.code in (1, 2), result.text
+    found = two.results()
+    assert not found["green"]
+    assert found["gate_exit"] in (1, 2)
+
+
+HIDDEN = {
+    "another prefix of files": lambda project: settings(project, 'python_files = ["plain_*.py"]'),
+    "other folders": lambda project: settings(project, 'testpaths = ["plain"]'),
+    "addopts = --ignore": lambda project: add(project, "--ignore=test_model.py"),
+}
+
+
+@pytest.mark.parametrize("how", one_of(list(HIDDEN), 3))
+def test_a_gate_run_that_finds_no_gate_is_red(two, how):
+    """Plain pytest may be that of the other tests, as where gates have a folder of their own; ``jaxgate gate`` is not."""
+    two.write("plain/plain_a.py", "def test_plain():\n    pass\n").write(
+        "plain/test_b.py", "def test_plain():\n    pass\n"
+    )
+    HIDDEN[how](two)
+    done = two.alone("-m", "jaxgate.cli.main", "gate", CI="true")
+    assert done.returncode == 2, done.stdout
+    assert "pytest ended with exit code 0 and judged nothing" in done.stdout
 
 
 def test_a_file_that_is_not_collected_is_told(two):
