@@ -701,6 +701,16 @@ def test_programs_that_python_starts_are_named():
     ]
 
 
+def test_what_is_read_back_leads_over_the_calls_of_who_gets_it():
+    """As results that NumPy compares: it calls Python for each."""
+    known = baseline(called={"len": 1}, facts={"python_calls": 10, "host_reads": 0})
+    reads = Culprits(reads=("16 × np.asarray at evaluate.py:15",))
+    now = {"called": {"numpy.asarray": 4000}, "facts": {"python_calls": 4010, "host_reads": 16}, "culprits": reads}
+    first, second = causes("host_reads python_calls", known, **now)
+    assert first == "read back in each call: 16 × np.asarray at evaluate.py:15"
+    assert second.startswith("Python in each call: numpy.asarray 0 → 4000")
+
+
 def test_a_program_that_gave_its_arguments_away_and_is_gone_explains_lost_donation():
     """Eager operations in its place consume nothing; where another program takes its place they have no part in it."""
     step, add = launched_program(facts={"donated_bytes": 256}), launched_program(name="add", arguments=())

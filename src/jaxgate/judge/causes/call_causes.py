@@ -120,7 +120,13 @@ def _moves(now: Measurement, baseline: Baseline | None) -> str:
 
 
 def calls_more_python(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Functions that are called more often than before; a few more calls than allowed are no cause of a slower call."""
+    """Functions that are called more often than before; a few more calls than allowed are no cause of a slower call.
+
+    What is read back comes first: NumPy, which gets it, calls Python, too.
+    """
+    if now.culprits.reads:
+        text = f"read back in each call: {'; '.join(now.culprits.reads[:MAX_NAMED])}"
+        yield Cause(text=text, explains=frozenset({"host_reads", "host_ns"}))
     names, facts = ("python_calls", "jax_calls"), None if baseline is None else baseline.facts
     pairs = {name: (getattr(now.facts, name), getattr(facts, name, None)) for name in names}
     worse = any(BY_NAME[name].is_worse(*(n or 0 for n in pair)) for name, pair in pairs.items() if None not in pair)
@@ -135,9 +141,6 @@ def calls_more_python(now: Measurement, baseline: Baseline | None) -> Iterator[C
     elif now.called:  # as many calls, and one of them takes longer
         text = text or grown(now.called, None, now.culprits.lines)
         yield Cause(text=f"Python in each call: {text}", explains=frozenset({"dispatch_ns"}), sure=False)
-    if now.culprits.reads:
-        text = f"read back in each call: {'; '.join(now.culprits.reads[:MAX_NAMED])}"
-        yield Cause(text=text, explains=frozenset({"host_reads", "host_ns"}))
 
 
 def waits(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
