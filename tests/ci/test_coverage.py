@@ -60,5 +60,5 @@ def test_the_core_decides(monkeypatch, tmp_path, capsys, lines, code, colour):
 def test_nothing_measured_is_no_figure(monkeypatch, tmp_path):
     """The tests may fail, as some do while Python is traced; without a file of counts there is no badge."""
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=1))
-    with pytest.raises(SystemExit, match="expected files of coverage.py"):
+    with pytest.raises(SystemExit, match="expected files of coverage"):
         coverage.measure([], tmp_path)
