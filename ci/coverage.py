@@ -42,7 +42,7 @@ _SHOWN = 10
 
 
 def share(files: Iterable[Mapping[str, int]]) -> float:
-    """Per cent of lines and branches that were run; of nothing all."""
+    """Per cent of lines and branches that were run; of none all."""
     whole = run = 0
     for one in files:
         whole += one["num_statements"] + one["num_branches"]
@@ -97,6 +97,8 @@ def main(arguments: Sequence[str]) -> int:
     for room, files in sorted(rooms.items()):
         print(f"{room:<12} {share(files.values()):5.1f} %  {len(files):3} files")
     core = {name: one for room, files in rooms.items() if room != "ext" for name, one in files.items()}
+    if not sum(one["covered_lines"] for one in core.values()):
+        sys.exit("expected lines of the core that a test runs, found none: did the tests begin?")
     lacking = sorted(core, key=lambda name: core[name]["missing_lines"] + core[name]["missing_branches"], reverse=True)
     for name in lacking[:_SHOWN]:
         print(f"  {share([core[name]]):5.1f} %  {name}")

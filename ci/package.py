@@ -23,9 +23,14 @@ from collections.abc import Sequence
 from email.parser import HeaderParser
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 MOST_BYTES = 2_000_000
 """Of the sdist."""
+CONDA_NAMES = {"flatbuffers": "python-flatbuffers"}
+"""Of packages that conda calls otherwise."""
 _TEST = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -102,7 +107,9 @@ def conda_package(tools: Path, wheel: Path, out: Path) -> Path:
     if made != {name for name in names if name.startswith("jaxgate/")}:
         sys.exit("the conda package has other files than the wheel")
     needs = json.loads((tree / "info" / "index.json").read_text(encoding="utf-8"))["depends"]
-    if len(needs) != 1 + sum("extra ==" not in one for one in wanted):  # Python is one of its own
+    asked = {canonicalize_name(Requirement(one).name) for one in wanted if "extra ==" not in one}
+    named = {canonicalize_name(one.split()[0]) for one in needs}
+    if named != {"python", *(CONDA_NAMES.get(name, name) for name in asked)}:
         sys.exit(f"the conda package needs {', '.join(needs)}; the wheel {', '.join(wanted)}")
     run(*convert, "V2", folder=out)
     return next(out.glob("jaxgate-*.conda"))

@@ -83,7 +83,8 @@ def _record_command(workshop: Workshop) -> Seen:
     if not patch.exists():
         raise CannotRunError(f"no patch, exit {ran.code}: {ran.last}")
     clone = workshop.clone(project)
-    clone.git("apply", str(patch))
+    clone.git("apply", "--index", str(patch))
+    clone.commit()
     run = clone.gate(FACTS)
     programs = len(list(clone.path.glob("baselines/programs/*.gz")))
     return told(
@@ -110,6 +111,7 @@ def _recorded_over_another(workshop: Workshop) -> Seen:
     before = project.baseline("model/step").read_bytes()
     ran = project.pytest("a", "--perf-update")
     kept = project.baseline("model/step").read_bytes() == before
+    project.commit()
     again = project.gate("b", FACTS)
     what = (
         f"recording a: exit {ran.code}; b's baseline {'stays' if kept else 'is overwritten'}, and b is {again.statuses}"
