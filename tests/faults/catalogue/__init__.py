@@ -18,7 +18,7 @@ GROUPS = {
         "value_and_grad",
         "vmap",
     ),
-    "meshes": ("pjit", "placement"),
+    "meshes": ("hosts", "pjit", "placement"),
     "replicas": ("composed", "moe", "pmap", "scaling"),
 }
 """Families whose mistakes one test file plants: each about as long as the others."""
