@@ -40,7 +40,7 @@ ROLES = {
     "report": "page/document page/blocks page/drawing page/curves page/cases page/run_page history/page diff/page profile/table",
     "processes": "bisect/git_bisect bisect/releases bisect/revisions opinion/process opinion/worker profile/worker "
     "repro/compile_server targets/process targets/worker times/sessions upgrade/environment upgrade/environment_runs "
-    "ranks/barrier ranks/leader ranks/transport upgrade/runs upgrade/venv",
+    "ranks/again ranks/barrier ranks/case ranks/leader ranks/transport upgrade/runs upgrade/venv",
     "engine": "history/changes bisect/search diff/sides history/budget history/stored opinion/case profile/evidence repro/delta_debugging "
     "repro/oracles repro/program_pair repro/reduction times/case",
     "plugin": "loop/gate ranks/gate ranks/lost start/gate ranks/plugin targets/gate upgrade/child upgrade/plugin shards/plugin watch/watcher history/terminal opinion/terminal",

@@ -11,14 +11,10 @@ from support.factories import CASE, FINGERPRINTS, measurement, record
 
 from jaxgate.engine.duels import reference_duel
 from jaxgate.engine.duels.baseline_duel import why_hopeless
-from jaxgate.engine.instruments import Instruments
-from jaxgate.ext.profile.evidence import EvidenceCollector
 from jaxgate.judge.difference import Difference
 from jaxgate.judge.verdict import judge
-from jaxgate.keep.programs import ProgramStore
 from jaxgate.model.decision import Status
 from jaxgate.plugin.options.table import DISTRIBUTED
-from jaxgate.settings import ArtifactSettings
 
 
 def config(**options):
@@ -58,26 +54,14 @@ def test_auto_leaves_the_cluster_to_jax():
     assert DISTRIBUTED.read(config(), {}) is None
 
 
-def test_a_changed_program_over_several_processes_is_undecided_and_says_why():
-    """In one process it would be duelled; an unchanged one is SAME by identity in both."""
+def test_what_is_not_duelled_over_several_processes_is_undecided_and_says_why():
+    """Plain Python around programs, and a reference; a jitted program is duelled, and an unchanged one SAME by identity."""
     changed = measurement(fingerprints=replace(FINGERPRINTS, program="p1"), processes=2)
-    why_not = why_hopeless(Difference(changed, record().baseline))
-    assert why_not == "several processes: not duelled yet"
-    assert not why_hopeless(Difference(replace(changed, processes=1), record().baseline))
+    assert not why_hopeless(Difference(changed, record().baseline))
+    why_not = why_hopeless(Difference(replace(changed, eager=True), record().baseline))
+    assert why_not == "several processes: timed beside the baseline's program alone"
     verdict = judge(CASE, (), changed, record(), strict=True, no_duel=why_not)
     assert verdict.time.status is Status.UNDECIDED
     assert why_not in verdict.time.reason
     assert reference_duel._hopeless(changed) == why_not
     assert judge(CASE, (), measurement(processes=2), record(), strict=True).time.status is Status.SAME
-
-
-def test_a_red_case_over_several_processes_says_that_it_was_not_profiled(tmp_path):
-    """Its bundle is there all the same."""
-    settings = ArtifactSettings(folder=tmp_path / "perf-artifacts", when="failing")
-    captures = EvidenceCollector(settings, tmp_path, ProgramStore(tmp_path), instruments=Instruments())
-    now = measurement(facts={"traces": 2}, processes=2)
-    verdict = judge(CASE, (), now, record(), strict=True)
-    assert verdict.fails
-    taken = captures.take(verdict, SimpleNamespace(measurement=now), record(), explain=lambda _: "text", now=now)
-    assert taken.evidence.capture.notes == ("not profiled: several processes",)
-    assert "not profiled: several processes" in (tmp_path / "perf-artifacts" / CASE / "report.md").read_text()

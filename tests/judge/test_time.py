@@ -79,7 +79,6 @@ def test_one_fast_burst_speaks_for_the_machine():
 
 ELSEWHERE = {
     "other hardware": ({}, {"borrowed": True}),
-    "several processes": ({"processes": 2}, {}),
     "no clock": ({"samples": None}, {}),
     "another contract": ({"samples": samples(STORED_NS * 20, "latency")}, {}),
 }

@@ -65,17 +65,21 @@ FAULT = os.environ["FAULT"]
 def test_before(gate):
     gate(lambda x: x + 1, jnp.ones(3))
 
-def stop(output, args):
-    if RANK == 1 and FAULT == "dies":
+def stop():
+    if FAULT == "dies":
         os.kill(os.getpid(), signal.SIGKILL)
-    if RANK == 1 and FAULT == "hangs":
-        open("hangs", "w").close()
-        time.sleep(600)
-    return args
+    open("hangs", "w").close()
+    time.sleep(600)
 
 def test_stuck(gate):
     _, x = spread("x")
-    gate(jax.jit(lambda x: x * x.sum()), x, next_args=stop)
+    total, calls = jax.jit(lambda x: x * x.sum()), []
+    def step(x):
+        calls.append(1)
+        if RANK == 1 and len(calls) == 12:
+            stop()
+        return total(x)
+    gate(step, x, eager=True)
 
 def test_after(gate):
     gate(lambda x: x + 2, jnp.ones(3))
@@ -249,6 +253,20 @@ def test_other_order(gate):
         return sums["psum"] + sums["pmax"]
     gate(jax.jit(jax.shard_map(both, mesh=mesh, in_specs=P("x"), out_specs=P())), x)
 
+def test_lazy(gate):
+    _, x = spread("x")
+    total, more = jax.jit(lambda x: x.sum()), jax.jit(lambda x: x.max())
+    def step(x):
+        found = total(x)
+        return found + more(x) if RANK else found
+    gate(step, x, eager=True)
+
+def test_other_step(gate):
+    _, x = spread("x")
+    def other(output, args):
+        return (output.astype(jnp.float16),) if RANK else (output,)
+    gate(jax.jit(lambda x: x - x.mean()), x, next_args=other)
+
 def test_retraces_there(gate):
     gate(jax.jit(lambda x: x * 2), jnp.float32(3), next_args=lambda output, args: (1.5,) if RANK else args)
 
@@ -300,6 +318,15 @@ def test_what_one_rank_sees_is_red_on_all_of_them(job):
             r"expected the program to be the same .*stablehlo.* on rank 0 .*stablehlo.* on rank 1 \(",
         ),
         "other_order": ("INVALID", r"stablehlo\.maximum.* on rank 0 \(.*stablehlo\.add.* on rank 1 \("),
+        "lazy": (
+            "INVALID",
+            r"expected program \d that it launches over several ranks to be the same on all ranks, found no further program "
+            r"on rank 0 \(.*\) and \{ lambda",
+        ),
+        "other_step": (
+            "INVALID",
+            r"the arguments of step 2 to be the same .*float32.* on rank 0 \(.*float16.* on rank 1",
+        ),
         "retraces_there": ("REGRESSED", r"on rank 1 \("),
         "cut": ("INVALID", "sample 15 of 16 does not influence the result"),
         "spread_in_two_ways": ("INVALID", "spread over the processes in different ways"),
@@ -314,9 +341,57 @@ def test_what_one_rank_sees_is_red_on_all_of_them(job):
     }
     for name, (_, pattern) in expected.items():
         assert re.search(pattern, found[f"job/{name}"][1]), f"{name}: {found[f'job/{name}'][1]}"
-    done.shows(0, "several processes: not duelled yet", "rank 1 (", "step 2 retraced")
+    done.shows(0, "several processes: timed beside the baseline's program alone", "rank 1 (", "step 2 retraced")
     done.shows(1, "judged by rank 0: REGRESSED  job/planted", "judged by rank 0: INVALID  job/nan", "assert not 1")
-    assert re.search(r"jaxgate: rank 1 \(.*\): 11 failed", done.texts[0]), "a test that failed only there is told here"
+    assert re.search(r"jaxgate: rank 1 \(.*\): 13 failed", done.texts[0]), "a test that failed only there is told here"
+
+
+UNEVEN = """
+def test_step(gate):
+    mesh, x = spread("x")
+    def own(x):
+        turns = 20_000 + int(os.environ["MORE"]) * jax.lax.axis_index("x")
+        return jax.lax.psum(jax.lax.fori_loop(0, turns, lambda _, y: jnp.tanh(y) * FACTOR, x), "x")
+    gate(jax.jit(jax.shard_map(own, mesh=mesh, in_specs=P("x"), out_specs=P())), x)
+"""
+
+
+@nightly
+def test_a_rank_that_works_longer_is_named(job):
+    """Four times as long: the duel says so, fresh processes confirm it, and the profiles stand side by side."""
+    job.write("FACTOR = 1.1\n", UNEVEN)
+    one = {"JAXGATE_CPU_DEVICES": "1"}
+    recorded = job.run(2, "--perf-update", MORE="1", **one)
+    assert recorded.codes == [0, 0], recorded.texts
+    done = job.run(2, "--perf-strict", MORE="60000", JAXGATE_PROFILE="failing", **one)
+    assert done.codes == [1, 1], done.texts
+    _, cases = job.results()
+    assert cases["job/step"]["status"] == "SLOWER"
+    found = re.search(r"culprit +rank 1 \(.*\), which works [\d.]+ × as long for a call", done.texts[0])
+    assert found, done.texts[0]
+    done.shows(0, "in fresh processes")
+    done.shows(1, "judged by rank 0: SLOWER  job/step")
+    folder = job.path / "perf-artifacts/job/step"
+    assert {side.name for side in folder.iterdir() if side.is_dir()} == {
+        "now-p0",
+        "now-p1",
+        "baseline-p0",
+        "baseline-p1",
+    }
+    assert re.search(r"(?s)## Ranks side by side.*\| rank 0 \(.*\| rank 1 \(", (folder / "report.md").read_text())
+
+
+@nightly
+def test_a_program_that_works_as_long_is_not_red(job):
+    """Another constant in the program: whatever the clocks of a busy machine say, nothing waits and nothing is red."""
+    job.write("FACTOR = float(os.environ['FACTOR'])\n", UNEVEN)
+    same = {"JAXGATE_CPU_DEVICES": "1", "MORE": "1"}
+    assert job.run(2, "--perf-update", FACTOR="1.1", **same).codes == [0, 0]
+    done = job.run(2, FACTOR="1.10001", **same)
+    assert done.codes == [0, 0], done.texts
+    _, cases = job.results()
+    assert cases["job/step"]["time"]["status"] in {"SAME", "UNDECIDED"}
+    assert "several processes" not in cases["job/step"]["time"]["reason"]
 
 
 @pytest.mark.parametrize(
@@ -325,7 +400,7 @@ def test_what_one_rank_sees_is_red_on_all_of_them(job):
         ("dies", r"rank 1 \(.*, pid \d+\) died while `job/stuck` ran", (1, -9)),
         (
             "hangs",
-            r"rank 1 \(.*, pid \d+\) hang: no progress for 300 s while `job/stuck` ran .*test_job.py:\d+ in stop",
+            r"rank 1 \(.*, pid \d+\) hangs?: no progress for 300 s while `job/stuck` ran .*test_job.py:\d+ in stop",
             (1, 1),
         ),
     ],

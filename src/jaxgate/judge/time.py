@@ -98,7 +98,7 @@ def against_stored(difference: Difference, record: StoredBaseline) -> Decision |
         SLOWER or SAME, with both times; ``None`` where the stored time says nothing of this case.
     """
     now, baseline = difference.now, difference.baseline
-    comparable = not record.borrowed and now.processes == 1 and difference.hardware and difference.cores
+    comparable = not record.borrowed and difference.hardware and difference.cores
     if not comparable or now.samples is None or baseline.samples is None or now.contract != baseline.contract:
         return None
     return hold_stored(now.samples, now.phases, baseline.samples, baseline.phases)

@@ -37,9 +37,15 @@ class HardwareKey:
         return f"{self.platform}:{self.device_kind}" if ":" in self.device_kind else ""
 
     @property
+    def processes(self) -> int:
+        """How many processes the devices belong to."""
+        found = re.search(r", (\d+) processes$", self.device_kind)
+        return int(found[1]) if found else 1
+
+    @property
     def is_virtual(self) -> bool:
-        """Whether the devices are several virtual ones of one CPU."""
-        return self.platform == "cpu" and self.devices > 1
+        """Whether some of the devices are virtual ones of one CPU: a process has one that is its own."""
+        return self.platform == "cpu" and self.devices > self.processes
 
     def same_platform(self, other: HardwareKey) -> bool:
         """Whether programs compiled for the two are comparable: one platform, one number of devices."""

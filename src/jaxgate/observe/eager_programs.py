@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import jax
 
 from jaxgate.model.measurement import CALL_FACTS, MAX_NAMED, InvalidCaseError, LaunchedProgram, call_facts
 from jaxgate.model.words import plural, shortlist
 from jaxgate.observe.arguments.feeder import Call, on_device
+from jaxgate.observe.arguments.lockstep import Lockstep, is_spread
 from jaxgate.observe.compat import under_a_named_axis
 from jaxgate.observe.errors import describe, guarded
 from jaxgate.observe.execute.dispatches import Launched
@@ -168,6 +171,26 @@ def find_programs(subject: EagerSubject, launched: Launched, tools: Tools) -> Ea
     if tools.together.anyone("a program could not be recorded", bool(problem)):
         return EagerPrograms(why_not=problem or "another rank could not record a program")
     return EagerPrograms(programs=tuple(found))
+
+
+def compare_launches(subject: EagerSubject, together: Lockstep) -> None:
+    """Call plain Python once; each program over several ranks must be every rank's next one, before it runs.
+
+    Raises:
+        InvalidCaseError: If ranks differ in what they launch, with the first operation that differs; or if the call fails.
+    """
+    numbers = itertools.count(1)
+
+    def meet(text: str) -> None:
+        together.same(f"program {next(numbers)} that it launches over several ranks", lambda: text)
+
+    def before(parameters: Mapping[str, Any], arguments: Sequence[Any]) -> None:
+        if any(map(is_spread, arguments)):
+            meet(str(parameters["jaxpr"]))
+
+    with guarded(f"comparing what ranks launch in the {subject.role}"), recorded_calls(before=before):
+        subject.call(subject.fresh())
+    meet("no further program")
 
 
 def _record(subject: EagerSubject, forced: Forced | None = None) -> RecordedCalls:

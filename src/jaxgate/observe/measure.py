@@ -78,7 +78,8 @@ def observe(
         target=target,
         meters=meters,
     )
-    return _grown(_measure(computation, target)(computation, build, tools), computation, tools)
+    observed = _grown(_measure(computation, target)(computation, build, tools), computation, tools)
+    return observed if observed.measurement.processes == 1 else replace(observed, together=together)
 
 
 def _grown(observed: Observation, computation: Computation, tools: Tools) -> Observation:
@@ -161,7 +162,7 @@ def _run(computation: Computation, compiled: CompiledSubject, tools: Tools) -> _
     subject = JittedSubject.of(lowered, call)
     tools.progress("running")
     next_args = computation.next_args or carry_donated(lowered.stage, call[0])
-    stepped = take_steps(subject, next_args, clock=wall)
+    stepped = take_steps(subject, next_args, clock=wall, together=tools.together)
     refuse_retraces(stepped, computation, tools)
     stepped.further = take_further_steps(
         subject, stepped, declared=next_args is not None, clock=wall, together=tools.together

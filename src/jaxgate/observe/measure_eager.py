@@ -19,9 +19,9 @@ from jaxgate.model.measurement import Argument, Culprits, Fingerprints, InvalidC
 from jaxgate.model.numbers import Facts, Phases
 from jaxgate.observe.arguments.carry import Carry
 from jaxgate.observe.arguments.feeder import Call, inputs_fingerprint, on_host
-from jaxgate.observe.arguments.lockstep import own_devices, processes_of
+from jaxgate.observe.arguments.lockstep import ALONE, own_devices, processes_of
 from jaxgate.observe.arguments.signature import leaves_with_paths, short
-from jaxgate.observe.eager_programs import EagerPrograms, find_programs
+from jaxgate.observe.eager_programs import EagerPrograms, compare_launches, find_programs
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.correctness import Closeness, check_agreement, check_batch, refuse_nan
 from jaxgate.observe.execute.dispatches import Launched, count_launches
@@ -48,9 +48,14 @@ def measure_eager(computation: Computation, build: Callable[[], Computation], to
     """
     call: Call = (tuple(computation.args), dict(computation.kwargs))
     subject = EagerSubject(computation.subject, call, "subject")
+    if tools.together is not ALONE:
+        tools.progress("comparing the ranks")
+        compare_launches(subject, tools.together)
     tools.progress("running")
     jax.clear_caches()  # the first step is a cold one: what an earlier call compiled would hide a later miss
-    stepped = take_steps(subject, computation.next_args, clock=tools.clocks.wall, own=_own_time(tools))
+    stepped = take_steps(
+        subject, computation.next_args, clock=tools.clocks.wall, own=_own_time(tools), together=tools.together
+    )
     refuse_retraces(stepped, computation, tools)
     stepped.further = take_further_steps(
         subject, stepped, declared=True, clock=tools.clocks.wall, together=tools.together

@@ -22,7 +22,7 @@ from jaxgate.model.numbers import Contract
 from jaxgate.model.program import ProgramRecord, StoredProgram
 from jaxgate.observe.arguments.carry import NextArgs
 from jaxgate.observe.arguments.feeder import Call, inputs_fingerprint, on_device
-from jaxgate.observe.arguments.lockstep import processes_of
+from jaxgate.observe.arguments.lockstep import ALONE, Lockstep, processes_of
 from jaxgate.observe.arguments.static import given_leaves
 from jaxgate.observe.eager_programs import EagerProgram
 from jaxgate.observe.errors import guarded
@@ -61,6 +61,7 @@ class Observation:
     executable: Any = None  # what was compiled; `None` where JAX gives it again without compiling
     # counts the energy of its devices; `None` where there is no counter, or nobody asks
     meter: EnergyMeter | None = None
+    together: Lockstep = ALONE  # the ranks that run it with this process
     # what its first call gave, on the host, if nothing has been compared with it: it has no reference
     result: Any = None
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from jaxgate.ext.profile.model import Side
-from jaxgate.ext.profile.table import communication_line, markdown_table, step_line
+from jaxgate.ext.profile.table import communication_line, markdown_table, rank_table, step_line, waited_for
 from jaxgate.model.baseline import StoredBaseline
 from jaxgate.model.measurement import Measurement, Roofline
 from jaxgate.model.verdict import Verdict
@@ -89,6 +89,13 @@ def report(
             f"{line.capitalize()}." for line in (step_line(capture.table), communication_line(capture.table)) if line
         )
         parts += ["## Where the time goes", " ".join(sentences), markdown_table(capture.table)]
+    if capture is not None and capture.ranks:
+        sentence = waited_for(capture.ranks)
+        parts += [
+            "## Ranks side by side",
+            *([f"{sentence.capitalize()}."] if sentence else []),
+            rank_table(capture.ranks),
+        ]
     if capture is not None and capture.notes:
         parts += [fenced("\n".join(capture.notes))]
     memory = list(_memory(now, record))

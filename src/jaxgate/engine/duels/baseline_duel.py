@@ -5,10 +5,12 @@ Why a case cannot be timed against its baseline's program, known before anything
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from jaxgate.engine.duels.duel_processes import DuelBudget, Environments, FreshDuel
 from jaxgate.engine.duels.launched_duel import differs_here, match_all, match_programs, recompiled
@@ -28,6 +30,7 @@ from jaxgate.model.duel import BrokenDuelError, Duel
 from jaxgate.model.measurement import MAX_NAMED, InvalidCaseError
 from jaxgate.model.program import Match, ProgramRecord, StoredProgram
 from jaxgate.model.words import shortlist
+from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.duel.duel import Contender, Side, agree, prepare
 from jaxgate.observe.duel.sides import Opponents, side_of
 from jaxgate.observe.errors import describe
@@ -36,14 +39,14 @@ from jaxgate.observe.program.executable_fingerprint import executable_fingerprin
 from jaxgate.observe.program.export import NotReplayableError, UnreadableProgramError
 from jaxgate.processes.live_worker import WorkerError
 
-SEVERAL = "several processes: not duelled yet"
-"""Why a program that runs over several processes is not timed against another."""
+SEVERAL = "several processes: timed beside the baseline's program alone"
+"""Why a program that runs over several processes is not timed with its reference, or under other settings."""
 
 
 def why_hopeless(difference: Difference) -> str:
     """Why no duel could say anything; empty if one could."""
     now = difference.now
-    if now.processes > 1:
+    if now.processes > 1 and (now.eager or difference.only_settings):
         return SEVERAL
     launched = now.launched_programs and difference.baseline.launched_programs
     if now.only_raises:
@@ -69,6 +72,8 @@ def why_unclocked(difference: Difference, *, budget_left: bool) -> str:
     return "" if budget_left else "the budget for duels is spent (--perf-budget)"
 
 
+Made = TypeVar("Made")
+DUEL = "a duel with the baseline's program"
 Opponent = tuple[StoredProgram, Contender]
 """The baseline's program and its executable here. Holds arrays."""
 
@@ -136,12 +141,18 @@ class BaselineDuels:
         if why_not:
             return BaselineTiming(stored, why_not=why_not)
         begin = self._instruments.clock()
-        found = self._try(observed, stored, difference, progress)
+        with observed.together.calling(DUEL):
+            found = self.run(observed, stored, difference, progress)
         return replace(found, took_ns=self._instruments.clock() - begin)
 
-    def _try(
+    def run(
         self, observed: Observation, stored: StoredBaseline, difference: Difference, progress: Callable[[str], None]
     ) -> BaselineTiming:
+        """Duel with the baseline's program: all ranks of a case at once, by what rank 0 decides.
+
+        Raises:
+            InvalidCaseError: As above.
+        """
         against = self._launched if observed.measurement.eager else self._against
         if difference.only_settings:
             against = self._apart
@@ -156,7 +167,10 @@ class BaselineDuels:
             return BaselineTiming(stored, why_not=f"no duel can be run: {error}" + (f" ({note})" if note else ""))
         except NotReplayableError as error:
             return BaselineTiming(stored, why_not=f"no duel can be run: {error}")
-        except Exception as error:  # noqa: BLE001 - facts are judged all the same; time is not, and says why
+        except Exception as error:  # noqa: BLE001 - told where it is judged
+            if observed.together is not ALONE:  # the others are in it still
+                raise InvalidCaseError("timing against the baseline's program", describe(error)) from None
+            # Facts are judged all the same; time is not, and says why.
             return BaselineTiming(stored, why_not=f"the duel failed: {describe(error)}")
 
     def _against(
@@ -164,23 +178,26 @@ class BaselineDuels:
     ) -> BaselineTiming:
         """Compile the baseline's program here, for its facts; duel with it where only the time of a call can differ."""
         before = self._load_own(record)
+        recorded = record.baseline
+        observed.together.same("the baseline's program", lambda: f"{recorded.fingerprints.program} {recorded.program}")
         progress("compiling the baseline's program")
-        here = self._opponents.compiled(before, observed)
+        here = _prepared(observed.together, lambda: self._opponents.compiled(before, observed))
         timing = BaselineTiming(None, opponent=None if here.contender is None else (before, here.contender))
         if difference.environment or not difference.hardware:
             known = {name: value for name, value in here.facts.items() if value is not None}
             facts = replace(record.baseline.facts, **known)
-            recorded = record.baseline.facts
-            record = replace(record, baseline=replace(record.baseline, facts=facts), recorded=recorded)
+            record = replace(record, baseline=replace(recorded, facts=facts), recorded=recorded.facts)
         timing = replace(timing, stored_here=record)
-        alike = difference.times_as_executable
+        why_not, together = self._unclocked(difference), observed.together
+        alike, unclocked = map(bool, together.first("a duel", (difference.times_as_executable, bool(why_not))))
         if alike and here.executable is not None and observed.lowered is not None:
             ours = observed.measurement.fingerprints.executable
             # Without it JAX gives the executable that was observed: nothing is compiled again.
-            if (ours or executable_fingerprint(observed.lowered.stage.compile())) == here.executable:
+            other = (ours or executable_fingerprint(observed.lowered.stage.compile())) != here.executable
+            if not together.anyone("another executable", other):
                 return replace(timing, same_executable=True)
         # The facts above are of this machine, whatever its clock may say.
-        if why_not := self._unclocked(difference):
+        if unclocked:
             return replace(timing, why_not=why_not)
         with self._charged():
             return self._duel(observed, timing, record, before, here.contender, alike=alike, progress=progress)
@@ -278,9 +295,13 @@ class BaselineDuels:
         today = observed.export()
         if not today.record.stored:
             return replace(timing, why_not=f"today's program cannot be duelled: {today.record.why_not}")
-        now, baseline = prepare(today, leaves, contract), contender or prepare(before, leaves, contract)
+        now, baseline = _prepared(
+            observed.together,
+            lambda: (prepare(today, leaves, contract), contender or prepare(before, leaves, contract)),
+        )
         timing = replace(timing, opponent=(before, baseline))
-        if alike and same_executable(now.function, baseline.function):  # both exported: in the same order, too
+        other = alike and not same_executable(now.function, baseline.function)  # both exported: in the same order, too
+        if alike and not observed.together.anyone("another program to duel with", other):
             return replace(timing, same_executable=True)
         again = self._fresh(observed, record, [Match(now=today, baseline=before, leaves=leaves)])
         progress("sampling")  # nothing else may run beside it
@@ -301,9 +322,14 @@ class BaselineDuels:
         sides: tuple[Side, Side],
     ) -> BaselineTiming:
         """Let both sides of a duel show what they give, and time them."""
-        same_results = agree(*sides, observed.closeness)
+        together = observed.together
+        (seed,) = together.first("the order of its bursts", (secrets.randbits(32),))
+        ours, theirs = map(together.side, sides)
+        same_results = agree(ours, theirs, observed.closeness)
         duel = self._instruments.run_duel(
-            *sides,
+            ours,
+            theirs,
+            seed=seed,
             settled=partial(is_settled, own_margin=again.own_margin),
             clock=self._instruments.clock,
             max_pairs=max(LOOKS),
@@ -313,3 +339,21 @@ class BaselineDuels:
         decision = replace(name_margin(decide(duel, own_margin=again.own_margin), floor), agrees=same_results)
         energy = duel_energy(observed.meter, sides, duel)
         return replace(timing, decision=decision, duel=duel, repeat=DuelRepeat(again), energy=energy)
+
+
+def _prepared(together: Lockstep, prepare: Callable[[], Made]) -> Made:
+    """What a rank prepares, where all of them can.
+
+    Raises:
+        NotReplayableError: If one of them cannot, on all.
+    """
+    try:
+        found, why_not = prepare(), ""
+    except NotReplayableError as error:
+        if together is ALONE:
+            raise
+        found, why_not = None, str(error)
+    refused = next(filter(None, together.each("what it prepared", why_not)), "")
+    if refused or found is None:
+        raise NotReplayableError(refused)
+    return found

@@ -25,6 +25,7 @@ from jaxgate.observe.duel.sides import to_files
 from jaxgate.observe.errors import describe
 from jaxgate.observe.machine.jax_settings import known_defaults, settings
 from jaxgate.observe.machine.recreated_environment import NotRecreatedError, variables_of
+from jaxgate.processes.child import Finished
 from jaxgate.processes.duel_worker import DUEL_TIMEOUT_S, run_fresh_duel
 from jaxgate.processes.live_worker import WorkerError
 from jaxgate.processes.side_worker import ready, start_side
@@ -84,10 +85,11 @@ def repeat_duel(
     *,
     open_sides: Callable[[FreshDuel], AbstractContextManager[tuple[Side, Side]]] = open_sides,
     run_duel: Callable[..., Duel] = run_duel,
+    run_fresh: Callable[[Path], Finished] = run_fresh_duel,
 ) -> RepeatOutcome:
     """Run a duel again in a fresh process, one at a time; or in two, if each side has its own environment."""
     if duel.environments is None:
-        return _repeat_together(duel)
+        return _repeat_together(duel, run_fresh)
     return _repeat_apart(duel, duel.environments, open_sides, run_duel)
 
 
@@ -114,7 +116,7 @@ def _repeat_apart(
     return RepeatOutcome(case, control)
 
 
-def _repeat_together(duel: FreshDuel) -> RepeatOutcome:
+def _repeat_together(duel: FreshDuel, run_fresh: Callable[[Path], Finished]) -> RepeatOutcome:
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
         folder = Path(name)
         try:
@@ -122,7 +124,7 @@ def _repeat_together(duel: FreshDuel) -> RepeatOutcome:
         except Exception as error:  # noqa: BLE001 - deleted arrays, a full disk: the other cases are repeated
             return RepeatOutcome(problem=f"it could not be handed to a fresh process: {describe(error)}")
         try:
-            done = run_fresh_duel(folder)
+            done = run_fresh(folder)
         except TimeoutError:
             return RepeatOutcome(problem=f"a fresh process took more than {DUEL_TIMEOUT_S} s")
         except OSError as error:

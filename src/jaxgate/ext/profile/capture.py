@@ -16,6 +16,7 @@ import jax
 
 from jaxgate.ext.profile.programs import Profiled
 from jaxgate.ext.profile.xplane import STEP
+from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.compat import stop_trace
 from jaxgate.observe.errors import describe
 
@@ -62,22 +63,28 @@ def side_folder(side: str) -> str:
     return side if jax.process_count() == 1 else f"{side}-p{jax.process_index()}"
 
 
-def take_profile(profiled: Profiled, folder: Path, session: str, limits: Limits = LIMITS) -> Taken:
-    """Profile some annotated steps of one side. Never raises: a verdict must not be lost over its explanation.
+def take_profile(
+    profiled: Profiled, folder: Path, session: str, limits: Limits = LIMITS, *, together: Lockstep = ALONE
+) -> Taken:
+    """Profile some annotated steps of one side. A single process never raises: a verdict must not be lost over its explanation.
 
     Args:
         profiled: The side, with fresh arguments for every series: donated ones are gone.
         folder: Where the profile goes; new for each side and process, so that none overwrites another.
         session: Name of the profile, which JAX would otherwise give by the second.
         limits: What it may cost.
+        together: The ranks that take as many steps; where there are several, the others must know that one cannot.
     """
     try:
-        return _take(profiled, folder, session, limits)
-    except Exception as error:  # noqa: BLE001 - user code, a full disk, another profiler
+        return _take(profiled, folder, session, limits, together)
+    except Exception as error:
+        if together is not ALONE:
+            raise
+        # User code, a full disk, another profiler.
         return Taken(why_not=describe(error))
 
 
-def _take(profiled: Profiled, folder: Path, session: str, limits: Limits) -> Taken:
+def _take(profiled: Profiled, folder: Path, session: str, limits: Limits, together: Lockstep) -> Taken:
     if profiled.forget is not None:
         profiled.forget()
     arguments = profiled.fresh()
@@ -86,7 +93,7 @@ def _take(profiled: Profiled, folder: Path, session: str, limits: Limits) -> Tak
         if not number or took_s < limits.slow_step_s:
             begin = time.perf_counter()
             arguments = profiled.following(arguments, profiled.step(arguments))
-            took_s = time.perf_counter() - begin
+            took_s = max(together.each("a profiled step", time.perf_counter() - begin))
     if profiled.forget is None and took_s > limits.slowest_step_s:
         return Taken(why_not=f"a step takes {took_s:.0f} s, {limits.slowest_step_s:.0f} s may be")
     slow = profiled.forget is None and took_s > limits.slow_step_s
@@ -94,20 +101,39 @@ def _take(profiled: Profiled, folder: Path, session: str, limits: Limits) -> Tak
     note = ""
     if profiled.forget is None and not slow:
         with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
-            note, arguments = _trace(profiled, arguments, Path(name), session, steps=1, programs=False)
-            steps = max(FEWEST_STEPS, min(steps, MAX_BYTES // max(1, _size(Path(name)))))
-    found, arguments = _trace(profiled, arguments, folder, session, steps=steps)
-    if profiled.forget is None and not slow and _size(folder) > limits.largest_bytes:
+            note, arguments = _trace(profiled, arguments, Path(name), session, together, steps=1, programs=False)
+            size = max(together.each("the size of its profile", _size(Path(name))))
+            steps = max(FEWEST_STEPS, min(steps, MAX_BYTES // max(1, size)))
+    found, arguments = _trace(profiled, arguments, folder, session, together, steps=steps)
+    large = together.anyone("a large profile", _size(folder) > limits.largest_bytes)
+    if profiled.forget is None and not slow and large:
         shutil.rmtree(folder)
-        _trace(profiled, arguments, folder, session, steps=steps, programs=False)
+        _trace(profiled, arguments, folder, session, together, steps=steps, programs=False)
     return Taken(note=note or found)
 
 
 def _trace(
-    profiled: Profiled, arguments: Any, folder: Path, session: str, *, steps: int, programs: bool = True
+    profiled: Profiled,
+    arguments: Any,
+    folder: Path,
+    session: str,
+    together: Lockstep,
+    *,
+    steps: int,
+    programs: bool = True,
 ) -> tuple[str, Any]:
     """Profile some steps, with or without their programs; returns a note for the user, if any, and the next arguments."""
-    note = _start(folder, session, programs=programs)
+    note, failed = "", None
+    try:
+        note = _start(folder, session, programs=programs)
+    except Exception as error:
+        if together is ALONE:
+            raise
+        failed = error
+    if together.anyone("the profiler does not start", failed is not None):
+        with suppress(Exception):  # where it did start
+            stop_trace()
+        raise failed or RuntimeError("the profiler of another rank does not start")
     try:
         for number in range(steps):
             with jax.profiler.StepTraceAnnotation(STEP, step_num=number):

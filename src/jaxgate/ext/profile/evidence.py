@@ -14,7 +14,7 @@ from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.run.progress import PROFILING
 from jaxgate.ext.profile.capture import session_name, side_folder
 from jaxgate.ext.profile.events import can_write_scalars, write_scalars
-from jaxgate.ext.profile.model import Capture
+from jaxgate.ext.profile.model import Capture, OpTable, RankTimes, rank_row, rank_times
 from jaxgate.ext.profile.programs import Profiled, demands_of, reference, stored, texts_of, today
 from jaxgate.judge.timing.rates import roofline
 from jaxgate.keep.artifacts import Artifacts, ForeignFolderError
@@ -25,6 +25,7 @@ from jaxgate.model.measurement import Measurement
 from jaxgate.model.program import StoredProgram
 from jaxgate.model.verdict import Verdict
 from jaxgate.model.words import plural
+from jaxgate.observe.arguments.lockstep import ALONE
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program.export import NotReplayableError
@@ -182,18 +183,18 @@ class EvidenceCollector:
         try:
             folder = self.artifacts.bundle(verdict.case)
             capture = Capture(folder=os.path.relpath(folder, self._root))
-            several = now is not None and now.processes > 1
-            if not several and not self.why_not_profiled(verdict):
+            if not self.why_not_profiled(verdict):
                 progress(PROFILING)  # alone: no other process counts meanwhile
                 begin = time.perf_counter()
-            why_not = self.why_not_profiled(verdict) or ("not profiled: several processes" if several else "")
+            why_not = self.why_not_profiled(verdict)
             never = self._settings is None or self._settings.when == "never"
-            if why_not and not (several or never or now is None):
+            if why_not and not (never or now is None):
                 self.left.append(verdict.case)
             if observed is None or verdict.status is Status.RESOURCE_EXHAUSTED or why_not:
                 capture = replace(capture, notes=(why_not or "not profiled: there is no call to repeat",))
             else:
-                capture, texts = self._profile(capture, verdict, observed, record, opponent)
+                with observed.together.calling(PROFILING):
+                    capture, texts = self._profile(capture, verdict, observed, record, opponent)
             verdict = _with(verdict, replace(capture, seconds=time.perf_counter() - begin))
             texts["verdict.json"] = verdict_json(verdict)
             logdir = os.path.relpath(self.artifacts.root, self._root)
@@ -217,29 +218,11 @@ class EvidenceCollector:
     ) -> tuple[Capture, dict[str, str]]:
         cold = any(f.name.split(" ")[0] in _RETRACES and f.status is Status.REGRESSED for f in verdict.findings)
         notes: list[str] = []
-        sides: list[Profiled] = []
-        preparations: tuple[tuple[str, Callable[[], list[Profiled]]], ...] = (
-            ("today's side", lambda: [today(observed, cold=cold)]),
-            ("the other side", lambda: self._other(observed, record, opponent, notes)),
-        )
-        for name, prepare in preparations:
-            try:
-                sides += prepare()
-            except Exception as error:  # noqa: BLE001 - the rest of the bundle is there all the same
-                notes.append(f"{name} was not profiled: {describe(error)}")
-        profiled: list[Profiled] = []
-        if observed.measurement.compiled_only:
-            notes.append(f"not profiled: {observed.measurement.why_not_called}")
-        for side in [] if observed.measurement.compiled_only else sides:
-            where = self.artifacts.bundle(verdict.case) / side_folder(side.side)
-            taken = self._instruments.take_profile(side, where, session_name(verdict.case, side.side))
-            notes += [f"{side.side}: {note}" for note in (taken.note, taken.why_not) if note]
-            profiled += [] if taken.why_not else [side]
-        table = None
+        sides = self._sides(observed, record, opponent, notes, cold=cold)
+        profiled, table, ranks = self._taken(verdict.case, capture.folder, observed, sides, notes)
         if profiled and profiled[0].side == "now":
             self.artifacts.claim(_kind(verdict), verdict.case)
             self.profiled += 1
-            table = self._instruments.read_table(self.artifacts.bundle(verdict.case), profiled, notes)
         texts: dict[str, str] = {}
         try:
             texts = texts_of(observed, sides)
@@ -252,7 +235,65 @@ class EvidenceCollector:
         except Exception as error:  # noqa: BLE001 - likewise
             notes.append(f"the least time of a call is unknown: {describe(error)}")
         names = tuple(side.side for side in profiled)
-        return replace(capture, table=table, notes=tuple(notes), sides=names), texts
+        return replace(capture, table=table, ranks=ranks, notes=tuple(notes), sides=names), texts
+
+    def follow(
+        self, case: str, observed: Observation, record: StoredBaseline | None, opponent: Opponent | None
+    ) -> None:
+        """Profile a case with rank 0, which has its verdict and writes its bundle.
+
+        Raises:
+            Exception: Of any kind, if a side cannot be profiled here.
+        """
+        sides = self._sides(observed, record, opponent, [], cold=False)
+        self._taken(case, "", observed, sides, [])
+
+    def _sides(
+        self,
+        observed: Observation,
+        record: StoredBaseline | None,
+        opponent: Opponent | None,
+        notes: list[str],
+        *,
+        cold: bool,
+    ) -> list[Profiled]:
+        """Both sides, ready to be stepped; as many on each rank."""
+        (again,) = observed.together.first("whether its steps compile", (cold,))
+        sides: list[Profiled] = []
+        preparations: tuple[tuple[str, Callable[[], list[Profiled]]], ...] = (
+            ("today's side", lambda: [today(observed, cold=bool(again))]),
+            ("the other side", lambda: self._other(observed, record, opponent, notes)),
+        )
+        for name, prepare in preparations:
+            try:
+                sides += prepare()
+            except Exception as error:  # noqa: BLE001 - the rest of the bundle is there all the same
+                notes.append(f"{name} was not profiled: {describe(error)}")
+        found = observed.together.each("sides to profile", [side.side for side in sides])
+        return sides if all(names == found[0] for names in found) else []
+
+    def _taken(
+        self, case: str, bundle: str, observed: Observation, sides: Sequence[Profiled], notes: list[str]
+    ) -> tuple[list[Profiled], OpTable | None, tuple[RankTimes, ...]]:
+        """Profile the sides into the bundle of rank 0: those that were, their table, and a step of each rank."""
+        together, now = observed.together, observed.measurement
+        folder = self._root / together.each("the bundle", bundle)[0]
+        profiled: list[Profiled] = []
+        if now.compiled_only:
+            notes.append(f"not profiled: {now.why_not_called}")
+        more: dict[str, Any] = {} if together is ALONE else {"together": together}
+        for side in [] if now.compiled_only else sides:
+            where = folder / side_folder(side.side)
+            taken = self._instruments.take_profile(side, where, session_name(case, side.side), **more)
+            notes += [f"{side.side}: {note}" for note in (taken.note, taken.why_not) if note]
+            profiled += [] if taken.why_not else [side]
+        if not profiled or profiled[0].side != "now":
+            return profiled, None, ()
+        if together is ALONE:
+            return profiled, self._instruments.read_table(folder, profiled, notes), ()
+        table = self._instruments.read_table(folder, profiled, notes, one_device=now.hardware.devices == now.processes)
+        rows = together.each("where its time goes", rank_row(together.name, table))
+        return profiled, table, tuple(rank_times(row) for row in rows if row is not None)
 
     def _other(
         self, observed: Observation, record: StoredBaseline | None, opponent: Opponent | None, notes: list[str]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, NamedTuple
 
 from jaxgate.model.measurement import Roofline
 
@@ -95,6 +95,7 @@ class OpTable:
     folded_other_ns: float  # what they take of the other's
     communication: Communication | None = None  # collectives of today's step, where devices can be distinguished
     other_communication: Communication | None = None  # those of the other's
+    waits_in: str = ""  # the collective that takes longest in today's step, with its line
 
     @property
     def more_ns(self) -> float:
@@ -128,11 +129,36 @@ GOOD_PART = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RankTimes:
+    """A step of today's program on one of several processes."""
+
+    rank: str  # which one, for people
+    step_ns: float  # its step
+    communication: Communication | None  # its collectives, where its devices can be distinguished
+    waits_in: str  # the collective that takes most of it
+
+
+def rank_row(rank: str, table: OpTable | None) -> dict[str, Any] | None:
+    """What a rank hands to the others, as plain data; ``None`` where its profile could not be read."""
+    if table is None:
+        return None
+    found = table.communication
+    return asdict(RankTimes(rank=rank, step_ns=table.now_ns, communication=found, waits_in=table.waits_in))
+
+
+def rank_times(row: Mapping[str, Any]) -> RankTimes:
+    """It again."""
+    found = row["communication"]
+    return RankTimes(**{**row, "communication": None if found is None else Communication(**found)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
     """What was captured of a case, for its report."""
 
     folder: str  # the bundle, relative to the project; empty if there is none
     table: OpTable | None = None  # the operations; `None` if no profile could be read
+    ranks: tuple[RankTimes, ...] = ()  # a step on each rank, where there are several
     # of the other sides, where they were compiled for a target
     rooflines: Mapping[Side, Roofline] = field(default_factory=dict)
     notes: tuple[str, ...] = field(default=())  # what could not be captured, and why; what was closed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxgate.ext.profile.model import MOST, Capture, Communication, OpRow, OpTable
+from jaxgate.ext.profile.model import MOST, Capture, Communication, OpRow, OpTable, RankTimes
 from jaxgate.model.decision import Status
 from jaxgate.model.verdict import Verdict
 from jaxgate.model.words import plural
@@ -13,6 +13,8 @@ from jaxgate.report.printable import aligned, code
 from jaxgate.report.units import show, show_share
 
 _RED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED, Status.REGRESSED, Status.SLOWER})
+_UNEVEN = 0.05
+"""Share of a step: by less than this ranks wait by chance."""
 _NAME_WIDTH = 48
 
 
@@ -51,6 +53,27 @@ def _communication(found: Communication | None, step_ns: float) -> str:
         return "no time"
     exposed = f"{show('ns', found.exposed_ns)} exposed ({show_share(found.exposed_ns / step_ns)} of the step)"
     return f"{show('ns', found.total_ns)}, {exposed}, {show_share(found.overlap)} beside computation"
+
+
+def rank_table(ranks: Sequence[RankTimes]) -> str:
+    """A step of each rank beside the others'. Who waits least in collectives is who the others wait for."""
+    lines = ["| rank | step | works | in collectives | most of it in |", "|---|--:|--:|--:|---|"]
+    for each in ranks:
+        waits = None if each.communication is None else each.communication.exposed_ns
+        parts = ("", "") if waits is None else (show("ns", each.step_ns - waits), show("ns", waits))
+        lines.append(f"| {each.rank} | {show('ns', each.step_ns)} | {parts[0]} | {parts[1]} | {code(each.waits_in)} |")
+    return "\n".join(lines)
+
+
+def waited_for(ranks: Sequence[RankTimes]) -> str:
+    """The rank that the others wait for, in a sentence; empty where all wait alike."""
+    waits = [(each.communication.exposed_ns, each) for each in ranks if each.communication is not None]
+    if len(waits) < len(ranks) or len(waits) < 2:  # noqa: PLR2004 - one waits for nobody
+        return ""
+    (least, last), *others = sorted(waits, key=lambda one: one[0])
+    if min(other for other, _ in others) - least < _UNEVEN * last.step_ns:
+        return ""
+    return f"the others wait for {last.rank}, which works longest"
 
 
 def markdown_table(table: OpTable) -> str:

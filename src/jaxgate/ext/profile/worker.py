@@ -29,7 +29,7 @@ TIMEOUT_S = 60
 
 
 def read_table(
-    folder: Path, sides: Sequence[Profiled], notes: list[str], timeout_s: float = TIMEOUT_S
+    folder: Path, sides: Sequence[Profiled], notes: list[str], timeout_s: float = TIMEOUT_S, *, one_device: bool = False
 ) -> OpTable | None:
     """The operation table of what was profiled.
 
@@ -38,6 +38,7 @@ def read_table(
         sides: Today's side, and perhaps the other.
         notes: Called with why there is no table.
         timeout_s: Seconds after which the process is killed.
+        one_device: Whether the host's threads work for one device only.
     """
     question: dict[str, Any] = {
         "now" if side.side == "now" else "other": {
@@ -46,6 +47,7 @@ def read_table(
         }
         for side in sides
     }
+    question["one_device"] = one_device
     question["side"] = next((side.side for side in sides if side.side != "now"), None)
     try:
         done = run_child(
@@ -83,13 +85,17 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
     """
     now = question["now"]
     other, names = question.get("other"), _named(now)
-    theirs = None if other is None else _times(other, _named(other))
-    table = compare(_times(now, names), theirs, lines_of(names), side=question.get("side"))
-    return asdict(table)
+    host = 0 if question.get("one_device") else None
+    theirs = None if other is None else _times(other, _named(other), host)
+    ours = _times(now, names, host)
+    table = compare(ours, theirs, lines_of(names), side=question.get("side"))
+    moving = [one for one in names.values() if one.collective and one.name in ours.times_ns]
+    longest = max(moving, key=lambda one: ours.times_ns[one.name], default=None)
+    return {**asdict(table), "waits_in": "" if longest is None else f"{longest.name}  {longest.line}".rstrip()}
 
 
-def _times(side: dict[str, Any], names: dict[str, Operation]) -> OpTimes:
-    steps = read_steps(Path(side["folder"]), names)
+def _times(side: dict[str, Any], names: dict[str, Operation], host: int | None) -> OpTimes:
+    steps = read_steps(Path(side["folder"]), names, host)
     return typical([divide(spans, begin, end) for begin, end, spans in steps])
 
 

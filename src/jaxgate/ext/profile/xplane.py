@@ -31,12 +31,13 @@ Step = tuple[float, float, tuple[Span, ...]]
 """Begin and end in nanoseconds, and the operations that began in between."""
 
 
-def read_steps(folder: Path, names: Mapping[str, Operation]) -> list[Step]:
+def read_steps(folder: Path, names: Mapping[str, Operation], host: int | None = None) -> list[Step]:
     """Read the one profile in a folder.
 
     Args:
         folder: In TensorBoard's layout.
         names: What to call an operation, by the compiler's name; others keep theirs, without its number.
+        host: The one device that threads of a host work for; ``None`` where there may be several.
 
     Raises:
         ValueError: If there is not one profile, or no step in it.
@@ -50,7 +51,7 @@ def read_steps(folder: Path, names: Mapping[str, Operation]) -> list[Step]:
         raise ValueError("expected annotated steps in the profile, found none")
     begins = [begin for begin, _ in steps]
     spans: defaultdict[int, list[Span]] = defaultdict(list)
-    for span in spans_of(planes, names):
+    for span in spans_of(planes, names, host):
         place = bisect_right(begins, span.begin_ns) - 1
         if place >= 0 and span.begin_ns < steps[place][1]:
             spans[place].append(span)
@@ -63,10 +64,10 @@ def _steps(planes: list[Any]) -> Iterator[tuple[float, float]]:
             yield from ((e.start_ns, e.start_ns + e.duration_ns) for e in line.events if e.name == STEP)
 
 
-def spans_of(planes: Iterable[Any], names: Mapping[str, Operation]) -> Iterator[Span]:
+def spans_of(planes: Iterable[Any], names: Mapping[str, Operation], host: int | None = None) -> Iterator[Span]:
     """The operations of a profile: of a device those of its streams, of a host those of its threads."""
     threads = [
-        (line, device and int(device[1]))
+        (line, host if device is None else int(device[1]))
         for plane in planes
         for device in (_DEVICE.match(plane.name),)
         for line in plane.lines

@@ -18,8 +18,8 @@ from jaxgate.observe.source_lines import is_project_file, short_path
 
 GRACE_S = 2.0
 """How long the thread of the tests has to hear that the job is broken; after that it is taken to be stuck in JAX."""
-ALONE_GRACE_S = 60.0
-"""The same while rank 0 judges by itself: no other rank can make it wait, and JAX ends it only later."""
+ALONE_GRACE_S = 6.0
+"""The same while rank 0 judges by itself, and no other rank can make it wait."""
 ANSWER_S = 2.0
 NOTHING = "the session began"
 
@@ -47,6 +47,7 @@ class RankBarrier:
 
     Attributes:
         broken: What is wrong with the job; empty while nothing is.
+        count: How many ranks there are.
         doing: What was going on, as the end of "while …".
         alone: Rank 0 does something that no other rank waits in; it may take what it takes.
         on_broken: Called once, in the listening thread, with the text.
@@ -62,6 +63,7 @@ class RankBarrier:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.rank, self.name, self.lines = rank, name, list(lines)
+        self.count = 1 + len(lines)
         self.timeout_s, self._clock = timeout_s, clock
         self.changed = threading.Condition()
         self.broken, self.doing, self.alone, self.over = "", NOTHING, False, False
@@ -69,6 +71,11 @@ class RankBarrier:
         self._tests, self._threads = threading.get_ident(), list[threading.Thread]()
         self._owner: int | None = None
         self.progressed = clock()
+
+    @property
+    def names(self) -> list[str]:
+        """Those of this rank and of all that it is connected to."""
+        return [self.name, *(line.name for line in self.lines)]
 
     def start(self) -> None:
         """Begin to listen."""

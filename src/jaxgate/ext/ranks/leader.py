@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from jaxgate.ext.ranks.barrier import ANSWER_S, LeftError, RankBarrier, hanging
-from jaxgate.ext.ranks.transport import Connection, Message
+from jaxgate.ext.ranks.transport import Connection, Message, connect, own_name
 
 LEAVE_S = 10.0
 """How long it waits for the others to be gone: JAX aborts whoever outlives it."""
@@ -218,3 +218,33 @@ class Follower(RankBarrier):
         self._line.send({"beat": 1})
         if self._clock() - self.progressed > self.timeout_s + SLACK_S:
             self.break_up(f"{self._line.name} has not been heard of for {self.timeout_s:g} s while {self.doing}")
+
+
+def enter(
+    coordinator: str | None, count: int | None, process: int | None, *, limit_s: float, timeout_s: float
+) -> RankBarrier:
+    """Join a job, and hear who the others are; nobody listens yet.
+
+    Args:
+        coordinator: See ``job.join``.
+        count: See ``job.join``.
+        process: See ``job.join``.
+        limit_s: Seconds until all must be there.
+        timeout_s: Seconds without progress after which a rank hangs.
+
+    Raises:
+        NotJoinedError: If the job could not be joined.
+        WireError: If another rank does not say who it is.
+    """
+    from jaxgate.ext.ranks.job import join  # noqa: PLC0415 - imports JAX
+
+    end = time.monotonic() + limit_s
+    job = join(coordinator, count, process, timeout_s=limit_s)
+    found = job.membership
+    lines = connect(job, found.process, found.count, wait_s=end - time.monotonic())
+    name = own_name(found.process)
+    if found.process == 0:
+        return Leader(lines, name, timeout_s=timeout_s)
+    follower = Follower(found.process, lines[0], name, timeout_s=timeout_s)
+    follower.count = found.count
+    return follower

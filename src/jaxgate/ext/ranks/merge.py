@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from statistics import median
 from typing import Any
 
 from jaxgate.judge.policy import BY_NAME
@@ -14,7 +15,7 @@ from jaxgate.model.decision import Status
 from jaxgate.model.machine import HardwareKey
 from jaxgate.model.measurement import Fingerprints, InvalidCaseError, Measured, Measurement
 from jaxgate.model.numbers import Facts, Phases, Samples
-from jaxgate.model.verdict import Verdict
+from jaxgate.model.verdict import Cause, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +75,8 @@ PROGRAM_FACTS = frozenset({
     "collective_bytes", "largest_batch",
 })  # fmt: skip
 """What follows from the program alone, and so is the same wherever that is; of all other facts the worst rank counts."""
+_APART, _TIMES = 0.03, 2.0
+"""A rank is the one that is slower where its own work grew by more than this, and by this many times what that of others did."""
 _TIMED = ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
 
 
@@ -113,7 +116,31 @@ def merge(own: Measurement, others: Sequence[RankMeasurement], name: str) -> tup
     return merged, worst
 
 
-def name_ranks(verdict: Verdict, worst: dict[str, str]) -> Verdict:
+def straggler(now: Sequence[Sequence[float]], before: Sequence[Sequence[float]], names: Sequence[str]) -> str:
+    """The rank that has more to do than before, where it is not all of them.
+
+    Args:
+        now: What each rank's processor worked in a call of today's program, once for each burst.
+        before: Likewise of the baseline's program.
+        names: Of the ranks.
+
+    Returns:
+        Its name and by how much; empty where the ranks do not differ by more than they may by chance.
+    """
+
+    def _by_rank(rows: Sequence[Sequence[float]]) -> Iterable[Sequence[float]]:
+        return zip(*rows, strict=True)
+
+    grown = [
+        median(ours) / max(1.0, median(theirs)) for ours, theirs in zip(_by_rank(now), _by_rank(before), strict=True)
+    ]
+    most, *others = sorted(grown, reverse=True)
+    if most < 1 + _APART or most - 1 < _TIMES * (max(others, default=1.0) - 1):
+        return ""
+    return f"{names[grown.index(most)]}, which works {most:.2f} × as long for a call, the others {max(others):.2f} ×"
+
+
+def name_ranks(verdict: Verdict, worst: Mapping[str, str]) -> Verdict:
     """Say of each finding that is not the same on all ranks which one it comes from."""
     findings = []
     for finding in verdict.findings:
@@ -124,6 +151,19 @@ def name_ranks(verdict: Verdict, worst: dict[str, str]) -> Verdict:
         else:
             findings.append(finding)
     return replace(verdict, findings=tuple(findings))
+
+
+def blame(verdict: Verdict, rank: str) -> Verdict:
+    """Say of a case that is slower which rank makes it so: the cause, unless the program shows one."""
+    if not rank or verdict.time.status is not Status.SLOWER:
+        return verdict
+    shown = sum(cause.sure for cause in verdict.causes)
+    causes = (
+        *verdict.causes[:shown],
+        Cause(text=rank, explains=frozenset({"run_ns"}), root=True),
+        *verdict.causes[shown:],
+    )
+    return replace(verdict, causes=causes, time=replace(verdict.time, reason=f"{verdict.time.reason}; by {rank}"))
 
 
 def _refuse_other(mine: RankMeasurement, share: RankMeasurement) -> None:

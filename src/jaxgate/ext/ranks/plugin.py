@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from jaxgate.ext.ranks.barrier import BrokenRanksError, RankBarrier
-from jaxgate.ext.ranks.leader import Follower, Leader
+from jaxgate.ext.ranks.leader import Follower, Leader, enter
 from jaxgate.ext.ranks.lost import Ending, end_process, give_up
-from jaxgate.ext.ranks.transport import WireError, connect, own_name
+from jaxgate.ext.ranks.transport import WireError
 from jaxgate.plugin import session_start, time_limit
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.options.table import DISTRIBUTED
@@ -49,31 +48,25 @@ class Ranks:
         self._ending: Ending | None = None
         self._gates: GateSession | None = None
         self._notes: list[str] = []
-        self._count = 0
         config.stash[RANKS] = self
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Join the job: before the tests are imported, which may touch devices."""
-        from jaxgate.ext.ranks.job import NotJoinedError, join  # noqa: PLC0415 - imports JAX
+        from jaxgate.ext.ranks.again import end_with_parent  # noqa: PLC0415 - imports JAX
+        from jaxgate.ext.ranks.job import NotJoinedError  # noqa: PLC0415 - imports JAX
 
         self._session = session
         settings = self._settings
         session_start.give_devices(self._config)
-        end = time.monotonic() + settings.timeout_s
+        if self._config.stash[SETTINGS].other_side:
+            end_with_parent()
         timer = threading.Timer(settings.timeout_s, give_up, (self._config, settings))
         timer.daemon = True
         timer.start()
         try:
-            job = join(settings.coordinator, settings.count, settings.rank, timeout_s=settings.timeout_s)
-            found = job.membership
-            name, options = own_name(found.process), {"timeout_s": settings.timeout_s}
-            lines = connect(job, found.process, found.count, wait_s=end - time.monotonic())
-            if found.process == 0:
-                self._station = Leader(lines, name, **options)
-            else:
-                self._station = Follower(found.process, lines[0], name, **options)
-                self._leave_time_to_rank_0()
+            where = settings.coordinator, settings.count, settings.rank
+            self._station = enter(*where, limit_s=settings.timeout_s, timeout_s=settings.timeout_s)
         except (NotJoinedError, WireError) as error:
             self._config.add_cleanup(
                 lambda: end_process(self._config, 1)
@@ -81,7 +74,8 @@ class Ranks:
             pytest.exit(f"{DISTRIBUTED.flag}: {error}", returncode=1)
         finally:
             timer.cancel()
-        self._count = found.count
+        if self._station.rank:
+            self._leave_time_to_rank_0()
         self._ending = Ending(self._config, session, self._station)
         self._station.on_broken = self._ending.end_if_stuck
         self._config.add_cleanup(self._station.stop)
@@ -91,7 +85,7 @@ class Ranks:
     def pytest_report_header(self) -> str:
         """Say which rank this is."""
         station = self._station
-        return "" if station is None else f"jaxgate: {station.name} of {self._count}"
+        return "" if station is None else f"jaxgate: {station.name} of {station.count}"
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self) -> None:
@@ -176,13 +170,11 @@ class Ranks:
         out = Console(terminalreporter)
         out.ensure_newline()
         if station.rank:
-            out.section(f"jaxgate: {station.name} of {self._count}, judged by rank 0")
+            out.section(f"jaxgate: {station.name} of {station.count}, judged by rank 0")
             for verdict in self._gates.result.verdicts if self._gates is not None else ():
                 out.write_line(f"{verdict.status}  {verdict.case}", red=verdict.fails, green=not verdict.fails)
         else:
-            out.write_line(
-                f"over {self._count} processes: {', '.join([station.name, *(o.name for o in station.lines)])}"
-            )
+            out.write_line(f"over {station.count} processes: {', '.join(station.names)}")
         for note in [*self._notes, *([station.broken] if station.broken else [])]:
             out.write_line(f"jaxgate: {note}", red=True)
 

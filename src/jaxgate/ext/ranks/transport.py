@@ -49,6 +49,7 @@ class Connection:
     name: str  # the same for people: `rank 1 (host, pid 7)`
     lives: Callable[[], bool] | None = None  # whether its process does; `None` where it cannot be seen
     open: bool = True  # whether the other end is still there
+    host: str = ""  # its machine
     heard: float = field(default_factory=time.monotonic)  # when it was heard of last
     _sent: int = 0
     _read: int = 0
@@ -98,7 +99,7 @@ def connect(board: Board, rank: int, count: int, *, wait_s: float) -> list[Conne
     lines = []
     for other, text in found.items():
         host, pid = (json.loads(text or "")[part] for part in ("host", "pid"))
-        lines.append(Connection(board, rank, other, name_of(other, host, pid), watch(host, pid)))
+        lines.append(Connection(board, rank, other, name_of(other, host, pid), watch(host, pid), host=host))
     return lines
 
 

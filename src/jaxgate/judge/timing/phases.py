@@ -29,8 +29,8 @@ IMPORTS_NS = 3_000_000_000
 def compare_phases(difference: Difference, record: StoredBaseline) -> Iterator[Finding]:
     """Hold every phase against the baseline's, where it was recorded on this hardware with as many cores."""
     now, baseline = difference.now, difference.baseline
-    if record.borrowed or not (difference.hardware and difference.cores) or now.processes > 1:
-        return  # of several processes none can be started again to confirm it
+    if record.borrowed or not (difference.hardware and difference.cores):
+        return
     identical = not difference.why_not_identical
     slowness = now.phases.slower_than(baseline.phases)
     left_open = STILL_OPEN | (AROUND_PROGRAMS if now.eager and difference.source is not True else frozenset())

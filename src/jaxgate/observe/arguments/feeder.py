@@ -91,16 +91,28 @@ class Shards:
     shape: tuple[int, ...]
     dtype: Any
     parts: Mapping[Place, Values]
+    devices: tuple[int, ...] = ()  # those of its mesh, in order, by their places among all; empty where it has none
+    key: str = ""  # implementation of the random keys whose words it has; empty for numbers
 
 
 def on_host(leaf: Any) -> Values | Shards:
     """A leaf's values: whole where this process can read all of them, else the parts that it holds."""
     if not isinstance(leaf, jax.Array) or leaf.is_fully_addressable or leaf.is_fully_replicated:
         return to_host(leaf)
+    return parts_of(leaf)
+
+
+def parts_of(leaf: jax.Array) -> Shards:
+    """The parts of an array that this process holds; of random keys their words."""
+    key = ""
     if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        leaf = jax.random.key_data(leaf)
+        key, leaf = str(jax.random.key_impl(leaf)), jax.random.key_data(leaf)
+    all_devices, mesh = jax.devices(), getattr(leaf.sharding, "mesh", None)
+    devices = () if mesh is None else tuple(map(all_devices.index, mesh.devices.flatten()))
     parts = {place_of(shard.index, leaf.shape): to_host(shard.data) for shard in leaf.addressable_shards}
-    return Shards(shape=tuple(leaf.shape), dtype=leaf.dtype, parts=dict(sorted(parts.items())))
+    return Shards(
+        shape=tuple(leaf.shape), dtype=leaf.dtype, parts=dict(sorted(parts.items())), devices=devices, key=key
+    )
 
 
 def place_of(index: tuple[slice, ...], shape: tuple[int, ...]) -> Place:

@@ -7,7 +7,8 @@ clock is decided once, and whatever depends on what a process remembers is done 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
 
 import jax
 
@@ -16,6 +17,10 @@ from jaxgate.model.measurement import InvalidCaseError
 
 class Lockstep(Protocol):
     """The ranks that run one case."""
+
+    @property
+    def name(self) -> str:
+        """This rank, for people."""
 
     def first(self, what: str, numbers: tuple[int, ...]) -> tuple[int, ...]:
         """Give all ranks the numbers that rank 0 chose; a rank that decides anything but ``what`` gets an error."""
@@ -26,9 +31,20 @@ class Lockstep(Protocol):
     def same(self, what: str, text: Callable[[], str]) -> None:
         """Refuse to go on where a rank has another text."""
 
+    def each(self, what: str, value: Any) -> list[Any]:
+        """What every rank brings, plain data, by rank."""
+
+    def calling(self, what: str) -> AbstractContextManager[None]:
+        """Rank 0, which judges by itself, has all others do with it what the block does."""
+
+    def side(self, side: Any) -> Any:
+        """A side of a duel (``observe.duel.duel.Side``) whose time is that of the slowest rank."""
+
 
 class Alone:
     """The only process: what it decides holds."""
+
+    name = ""
 
     def first(self, what: str, numbers: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002 - one process
         """What it chose."""
@@ -40,6 +56,18 @@ class Alone:
 
     def same(self, what: str, text: Callable[[], str]) -> None:
         """It is, and nobody needs it."""
+
+    def each(self, what: str, value: Any) -> list[Any]:  # noqa: ARG002 - one process
+        """What it brings."""
+        return [value]
+
+    def calling(self, what: str) -> AbstractContextManager[None]:  # noqa: ARG002 - one process
+        """It has nobody to call."""
+        return nullcontext()
+
+    def side(self, side: Any) -> Any:
+        """Its own time is the slowest."""
+        return side
 
 
 ALONE = Alone()
@@ -61,6 +89,22 @@ def processes_of(devices: list[jax.Device] | tuple[jax.Device, ...]) -> int:
             "build its mesh of jax.devices() (all of them) or of jax.local_devices() (this process's own)",
         )
     return len(owners)
+
+
+def is_spread(leaf: Any) -> bool:
+    """Whether a leaf is an array of which other processes hold a part, or a copy."""
+    return isinstance(leaf, jax.Array) and not leaf.is_fully_addressable
+
+
+def whole(leaf: Any) -> Any:
+    """An array that this process can read: one that is spread over processes is brought to each of them, by all at once."""
+    if not is_spread(leaf) or leaf.is_fully_replicated:
+        return leaf
+    if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    from jax.experimental.multihost_utils import process_allgather  # noqa: PLC0415 - what one process never needs
+
+    return process_allgather(leaf, tiled=True)
 
 
 def own_devices(devices: list[jax.Device] | tuple[jax.Device, ...]) -> list[jax.Device]:

@@ -18,10 +18,11 @@ from jax.sharding import Mesh
 from jaxgate.model.duel import ACCELERATOR_BURST_NS, BURSTS, DUEL_BURST_NS, LONG_CALL_NS, Duel
 from jaxgate.model.numbers import Contract
 from jaxgate.model.program import StoredProgram
-from jaxgate.observe.arguments.feeder import Feeder
+from jaxgate.observe.arguments.feeder import Feeder, Shards, place_of
+from jaxgate.observe.arguments.lockstep import is_spread, whole
 from jaxgate.observe.arguments.signature import to_host
 from jaxgate.observe.execute.correctness import Closeness
-from jaxgate.observe.program.export import compile_exported, load_program, spread
+from jaxgate.observe.program.export import NotReplayableError, compile_exported, load_program, spread
 from jaxgate.observe.trace.clocks import Clock, uncollected
 from jaxgate.observe.trace.compile_events import record
 from jaxgate.observe.trace.stages import compiled_facts
@@ -37,6 +38,9 @@ MAX_PLANS = 3
 
 COMPARED_AT_ONCE = 100_000
 """Numbers of a result: as complex ones of double precision they take four times the memory of single precision, and more."""
+
+GATHERED_BYTES = 2**28
+"""Of a result that is spread over processes: more than this is not brought to each of them to be compared."""
 
 
 class Side(Protocol):
@@ -90,9 +94,11 @@ class Contender:
     def results(self, most_bytes: int | None = None) -> list[np.ndarray[Any, Any]] | None:
         """What a call gives, on the host; ``None`` if it is more than so many bytes, where there is a limit."""
         output = self.call(self.feeder.fresh()[0])
+        if most_bytes is None and not all(leaf.is_fully_addressable for leaf in output):
+            most_bytes = GATHERED_BYTES
         if most_bytes is not None and sum(leaf.nbytes for leaf in output) > most_bytes:
             return None
-        return [to_host(leaf) for leaf in output]
+        return [to_host(whole(leaf)) for leaf in output]
 
     def burst(self, calls: int, clock: Clock) -> int:
         """Time some calls in a row; their first arguments are made outside the clock."""
@@ -150,13 +156,39 @@ def _place(exported: Any, leaves: Sequence[Any]) -> list[Any]:
 
 def _put(leaf: Any, sharding: Any) -> Any:
     if not isinstance(leaf, jax.ShapeDtypeStruct):
-        return jax.device_put(leaf, sharding)
+        return jax.device_put(leaf, sharding) if sharding.is_fully_addressable else _put_parts(leaf, sharding)
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=leaf.weak_type)
+
+
+def _put_parts(leaf: Any, sharding: Any) -> Any:
+    """Put an array on devices of several processes, each of which has the parts that it needs, or all of it."""
+    if is_spread(leaf):
+        return jax.device_put(leaf, sharding)
+    values, key = leaf, ""
+    if isinstance(leaf, Shards):
+        key = leaf.key
+    else:
+        values = to_host(leaf)
+        if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            key = str(jax.random.key_impl(leaf))
+
+    def part(index: tuple[slice, ...]) -> Any:
+        if not isinstance(values, Shards):
+            return values[index]
+        place = place_of(index, values.shape)
+        if place not in values.parts:
+            raise NotReplayableError(f"this process does not hold the part {place} of an argument")
+        return values.parts[place]
+
+    placed = jax.make_array_from_callback(values.shape, sharding, part)
+    return jax.random.wrap_key_data(placed, impl=key) if key else placed
 
 
 def _devices(leaves: Sequence[Any], count: int) -> np.ndarray[Any, Any]:
     """The devices that the arguments lie on, in their mesh's order; the first ones where no argument says."""
     for leaf in leaves:
+        if isinstance(leaf, Shards) and len(leaf.devices) == count:
+            return np.array(jax.devices())[list(leaf.devices)]
         mesh = getattr(getattr(leaf, "sharding", None), "mesh", None)
         if isinstance(mesh, Mesh) and mesh.size == count:
             found: np.ndarray[Any, Any] = mesh.devices.flatten()

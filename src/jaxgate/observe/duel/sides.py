@@ -22,6 +22,7 @@ import numpy as np
 from jaxgate.model.duel import Duel
 from jaxgate.model.numbers import Contract
 from jaxgate.model.program import Match, StoredProgram
+from jaxgate.observe.arguments.feeder import Shards, parts_of
 from jaxgate.observe.arguments.signature import to_host
 from jaxgate.observe.duel.duel import Contender, prepare
 from jaxgate.observe.execute.subjects import WHY_NOT
@@ -152,26 +153,41 @@ def _unthreaded(program: StoredProgram) -> StoredProgram:
 
 WEAK = "weak"
 ARRAY = "array"
+Kind = str | Mapping[str, Any]
+"""``array``, ``weak``, a random key's implementation; or shape and places of the parts of one that is spread over processes."""
 
 
-def to_files(leaves: Sequence[Any]) -> tuple[list[np.ndarray[Any, Any]], list[str]]:
-    """Bring arguments to the host, with the kind of each: ``array``, ``weak``, or a random key's implementation."""
-    kinds = []
+def to_files(leaves: Sequence[Any]) -> tuple[list[np.ndarray[Any, Any]], list[Kind]]:
+    """Bring arguments to the host, with the kind of each."""
+    kinds: list[Kind] = []
+    arrays = []
     for leaf in leaves:
+        if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
+            parts = parts_of(leaf)
+            about = {"shape": parts.shape, "devices": parts.devices, "key": parts.key}
+            kinds.append({**about, "places": list(parts.parts)})
+            arrays.append(np.stack(list(parts.parts.values())))
+            continue
+        arrays.append(to_host(leaf))
         if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             kinds.append(str(jax.random.key_impl(leaf)))
         else:
             # A weak array with a shape is no Python number; compiled programs take it as an array.
             weak = not hasattr(leaf, "dtype") or bool(getattr(leaf, "weak_type", False) and leaf.ndim == 0)
             kinds.append(WEAK if weak else ARRAY)
-    return [to_host(leaf) for leaf in leaves], kinds
+    return arrays, kinds
 
 
-def restore(arrays: Sequence[np.ndarray[Any, Any]], kinds: Sequence[str]) -> list[Any]:
-    """Put them back on the device as they were."""
+def restore(arrays: Sequence[np.ndarray[Any, Any]], kinds: Sequence[Kind]) -> list[Any]:
+    """Put them back on the device as they were; of one that is spread over processes its parts, for who knows where they go."""
     leaves: list[Any] = []
     for array, kind in zip(arrays, kinds, strict=True):
-        if kind == ARRAY:
+        if not isinstance(kind, str):
+            places = [tuple((begin, end) for begin, end in place) for place in kind["places"]]
+            parts = dict(zip(places, array, strict=True))
+            about = {"shape": tuple(kind["shape"]), "devices": tuple(kind["devices"]), "key": kind["key"]}
+            leaves.append(Shards(dtype=array.dtype, parts=parts, **about))
+        elif kind == ARRAY:
             leaves.append(jax.device_put(array))
         elif kind == WEAK:
             leaves.append(jax.device_put(array.item()))
@@ -206,7 +222,8 @@ class Opponents:
         about = program.record
         options, environment = sorted((about.options or {}).items()), sorted(now.environment.items())
         key = fingerprint("recompiled", about.digest, about.donated, options, now.signature, now.hardware, environment)
-        found = self._store.load(key) if about.digest is not None else None
+        shared = now.processes > 1  # all ranks compile it, or none
+        found = self._store.load(key) if about.digest is not None and not shared else None
         if found is not None:
             numbers, _ = found
             return Recompiled(facts=numbers["facts"], executable=numbers["executable"])

@@ -36,10 +36,18 @@ class RecordedProgram:
     parameters: Mapping[str, Any] = field(repr=False)  # what JAX bound its primitive with, whose identity stands for it
 
 
-class RecordedCalls:
-    """What was called while a recording ran, in any thread."""
+Before = Callable[[Mapping[str, Any], Sequence[Any]], None]
 
-    def __init__(self) -> None:
+
+class RecordedCalls:
+    """What was called while a recording ran, in any thread.
+
+    Args:
+        before: Called before each call, with what JAX binds it with and its arguments.
+    """
+
+    def __init__(self, before: Before | None = None) -> None:
+        self._before = before
         self._by_key: dict[tuple[Any, ...], RecordedProgram] = {}
         self._lock = threading.Lock()
 
@@ -55,6 +63,8 @@ class RecordedCalls:
 
     def call(self, parameters: Mapping[str, Any], arguments: Sequence[Any]) -> list[Any]:
         """Count a call and make it: by the function that is kept, so that it is compiled once for both."""
+        if self._before is not None:
+            self._before(parameters, arguments)
         key = (
             id(parameters["jaxpr"]),  # JAX caches it by the types of its arguments; it is kept below
             *(parameters[name] for name in ("donated_invars", "compiler_options_kvs", "keep_unused")),
@@ -99,14 +109,15 @@ Forced = Callable[[], AbstractContextManager[None]]
 
 
 @contextmanager
-def recorded_calls(forced: Forced | None = None) -> Iterator[RecordedCalls]:
+def recorded_calls(forced: Forced | None = None, before: Before | None = None) -> Iterator[RecordedCalls]:
     """Record what the block calls, in all threads. Programs that were compiled ahead of time are not seen.
 
     Args:
         forced: Another way to make calls arrive, for functions that use a random key twice: these do not trace where keys
             are checked.
+        before: See ``RecordedCalls``.
     """
-    calls, busy, jit_p = RecordedCalls(), threading.local(), _primitive()
+    calls, busy, jit_p = RecordedCalls(before), threading.local(), _primitive()
     impl: Callable[..., Any] = jit_p.impl
 
     def note(*arguments: Any, **parameters: Any) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -16,7 +17,7 @@ from jaxgate.model.computation import MAX_STEPS, STEPS
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.arguments.carry import NextArgs, Requests, advance, undeclared_state
 from jaxgate.observe.arguments.feeder import Call, on_device, on_host
-from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
+from jaxgate.observe.arguments.lockstep import ALONE, Lockstep, is_spread
 from jaxgate.observe.arguments.signature import ArgumentKey, argument_keys
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.correctness import refuse_nan
@@ -75,7 +76,14 @@ class Stepped:
 
 
 @uncollected()
-def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock, own: OwnTime | None = None) -> Stepped:
+def take_steps(
+    subject: Subject,
+    next_args: NextArgs | None,
+    *,
+    clock: Clock,
+    own: OwnTime | None = None,
+    together: Lockstep = ALONE,
+) -> Stepped:
     """Call the subject ``STEPS`` times, each step fed from the one before.
 
     Args:
@@ -83,16 +91,20 @@ def take_steps(subject: Subject, next_args: NextArgs | None, *, clock: Clock, ow
         next_args: Threads the state; ``None`` if nothing is threaded.
         clock: Monotonic nanoseconds.
         own: Times the first call instead, where it traces and compiles.
+        together: The ranks that take the steps: one that compiles another program for one of them would wait for ever.
 
     Raises:
-        InvalidCaseError: If a call fails, gives nothing to wait for, or the result is not a number.
+        InvalidCaseError: If a call fails, ranks are given other arguments, it gives nothing to wait for, or the result is not a number.
     """
     stepped = Stepped(next_args=next_args)
     call = subject.fresh()
     before: tuple[ArgumentKey, ...] = ()
     begin = 0
+    shared = together.anyone("whether its arguments are spread", any(map(is_spread, jax.tree.leaves(call))))
     for step in range(1, STEPS + 1):
         seen, held = argument_keys(*call, subject.names, subject.static), subject.arrays(None, call)
+        if shared and step > 1:
+            together.same(f"the arguments of step {step}", partial("\n".join, map(str, seen)))
         at_step = guarded(f"step {step} of the {subject.role}")
         with record(explain=True, others=not subject.name) as events, at_step:
             if own is not None and step == 1:

@@ -1,0 +1,23 @@
+"""Ranks of one process."""
+
+from __future__ import annotations
+
+import pytest
+from support.ranks import Ranks
+
+from jaxgate.ext.ranks import transport
+
+
+@pytest.fixture
+def ranks(monkeypatch):
+    """Makes ranks, and ends them."""
+    monkeypatch.setattr(transport, "TICK_S", 0.02)
+    made = []
+
+    def make(count=2, **options):
+        made.append(Ranks(count, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
