@@ -77,6 +77,15 @@ def test_one_fast_burst_speaks_for_the_machine():
     assert not judged(now, stored()).fails
 
 
+@pytest.mark.parametrize(("platform", "red"), [("cpu", False), ("gpu", True)])
+def test_ranks_that_share_cores_wait_for_each_other_by_chance(platform, red):
+    """Devices of their own do not."""
+    ranks = HardwareKey(platform=platform, device_kind="AMD EPYC, 2 processes", devices=2)
+    before = stored()
+    before = replace(before, baseline=replace(before.baseline, hardware=ranks))
+    assert judged(slow(hardware=ranks), before).fails is red
+
+
 ELSEWHERE = {
     "other hardware": ({}, {"borrowed": True}),
     "no clock": ({"samples": None}, {}),

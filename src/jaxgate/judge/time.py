@@ -95,10 +95,12 @@ def against_stored(difference: Difference, record: StoredBaseline) -> Decision |
     """Whether a call takes far longer than its baseline's did, on the same hardware, whatever else changed.
 
     Returns:
-        SLOWER or SAME, with both times; ``None`` where the stored time says nothing of this case.
+        SLOWER or SAME, with both times; ``None`` where the stored time says nothing of this case, as where several devices are
+        CPUs: ranks that share cores wait for each other as long as chance has it, on a busy machine 4 × as long.
     """
     now, baseline = difference.now, difference.baseline
-    comparable = not record.borrowed and difference.hardware and difference.cores
+    shared = now.hardware.platform == "cpu" and now.hardware.devices > 1
+    comparable = not record.borrowed and difference.hardware and difference.cores and not shared
     if not comparable or now.samples is None or baseline.samples is None or now.contract != baseline.contract:
         return None
     return hold_stored(now.samples, now.phases, baseline.samples, baseline.phases)

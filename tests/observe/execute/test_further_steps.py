@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.processes import python
 
 from jaxgate.keep.cache import ReferenceCache
 from jaxgate.model.computation import Computation
@@ -454,3 +455,28 @@ def test_a_jitted_subject_is_not_looked_at():
     case = Computation(subject=jax.jit(lambda x: x * 2), args=(X,))
     measured = observe(lambda: case, store=None, sampling=False).measurement
     assert (measured.facts.kept_arrays, measured.later, measured.steps) == (None, {}, 0)
+
+
+PARTS = """
+import jax, numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+from jaxgate.observe.execute.left_behind import LeftBehind
+
+jax.config.update("jax_num_cpu_devices", 2)
+everywhere = NamedSharding(jax.make_mesh((2,), ("data",)), PartitionSpec())
+step = jax.jit(lambda x: x + 1, out_shardings=everywhere)
+for keeps in (False, True):
+    left, x, kept = LeftBehind(), jax.device_put(np.zeros((8, 8), np.float32), everywhere), []
+    for _ in range(2):
+        y = step(x)
+        left.look((x, y))
+        np.asarray(y)
+        kept += [step(y)] * keeps
+        x = y
+    print(left.arrays)
+"""
+
+
+def test_what_an_array_on_several_devices_keeps_of_its_parts_is_not_left_behind():
+    """Once read it holds an array of its own for that; one look must say so, as a slow step is looked at once."""
+    assert python("-c", PARTS).split() == ["0", "1"]

@@ -51,8 +51,9 @@ class LeftBehind:
         """
         before = len(jax.live_arrays())
         cycles = _collected(named=self._seen is not None)
-        held = {id(leaf) for leaf in jax.tree.leaves(tuple(mine))}
-        live = jax.live_arrays()
+        after, leaves = len(jax.live_arrays()), jax.tree.leaves(tuple(mine))
+        held, parts = {id(leaf) for leaf in leaves}, _parts(leaves)
+        live = [array for array in jax.live_arrays() if not (_alone(array) and array.unsafe_buffer_pointer() in parts)]
         if self._seen is not None:
             left = [array for array in live if id(array) not in self._seen | held]
             each = len(left) // steps
@@ -62,9 +63,20 @@ class LeftBehind:
             if self.cyclic_objects is None or cycles.total() // steps < self.cyclic_objects:
                 self.cyclic_objects = cycles.total() // steps
                 self.cycles = _named(cycles, steps)
-            freed = max(0, before - len(live)) // steps
+            freed = max(0, before - after) // steps
             self.cyclic_arrays = freed if self.cyclic_arrays is None else min(self.cyclic_arrays, freed)
         self._seen = {id(array) for array in live} - held
+
+
+def _alone(array: jax.Array) -> bool:
+    """Whether an array is all on one device, and still there."""
+    return not array.is_deleted() and len(array.sharding.device_set) == 1
+
+
+def _parts(leaves: Iterable[Any]) -> frozenset[int]:
+    """Where the parts of arrays on several devices lie; such an array keeps one of each part that somebody has read."""
+    spread = (leaf for leaf in leaves if isinstance(leaf, jax.Array) and not leaf.is_deleted() and not _alone(leaf))
+    return frozenset(shard.data.unsafe_buffer_pointer() for leaf in spread for shard in leaf.addressable_shards)
 
 
 def _collected(*, named: bool) -> Counter[str]:
