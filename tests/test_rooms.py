@@ -40,7 +40,7 @@ ROLES = {
     "report": "page/document page/blocks page/drawing page/curves page/cases page/run_page history/page diff/page profile/table",
     "processes": "bisect/git_bisect bisect/releases bisect/revisions opinion/process opinion/worker profile/worker "
     "repro/compile_server targets/process targets/worker times/sessions upgrade/environment upgrade/environment_runs "
-    "ranks/again ranks/barrier ranks/case ranks/leader ranks/transport upgrade/runs upgrade/venv",
+    "ranks/again ranks/barrier ranks/case ranks/peers upgrade/runs upgrade/venv",
     "engine": "history/changes bisect/search diff/sides history/budget history/stored opinion/case profile/evidence repro/delta_debugging "
     "repro/oracles repro/program_pair repro/reduction times/case",
     "plugin": "loop/gate ranks/gate ranks/lost start/gate ranks/plugin targets/gate upgrade/child upgrade/plugin shards/plugin watch/watcher history/terminal opinion/terminal",
@@ -392,7 +392,7 @@ PLANTS = [
     ("cli/record.py", "COMMAND = ['git', 'status']", "git"),
     ("engine/run/gate_cost.py", "RUN = ['-m', 'jaxgate.processes.duel_worker']", "jaxgate.processes.duel_worker"),
     ("processes/child.py", "if TYPE_CHECKING:\n    import pytest", "pytest"),
-    ("ext/ranks/leader.py", "from jaxgate.engine import Progress", "jaxgate.engine"),
+    ("ext/ranks/barrier.py", "from jaxgate.engine import Progress", "jaxgate.engine"),
     ("plugin/gate.py", "from jaxgate.cli import gate", "jaxgate.cli"),
     ("__init__.py", "import jax", "jax"),
     ("__init__.py", "from jaxgate.judge.timing.duel import decide", "jaxgate.judge.timing.duel.decide"),

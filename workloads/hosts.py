@@ -3,8 +3,8 @@
 One mesh spans all hosts. What a process holds, it must give as its part of a whole array: given whole, every host would read,
 send and keep all of it. With a single process these are programs for four devices of it. Mistakes that it catches: a state that
 each device gets all of (`argument_bytes`), a batch that is gathered before the work (`xla_flops`), a pipeline that collects the
-kernels of all stages (`collective_bytes`), a restored state that is not donated (`aliased_bytes`), a batch that arrives in other
-shards and is moved by every step (`launches`). Run over ranks by `--perf-distributed`.
+kernels of all stages (`collective_bytes`), new parameters that every device keeps (`output_bytes`), rows that each step moves
+once more (`host_transfers`). Run over ranks by `--perf-distributed`.
 Sources: JAX's pages on multi-process programs and on distributed data loading; GPipe (Huang et al., 2019).
 """
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from support.ranks import Ranks
 
-from jaxgate.ext.ranks import transport
+from jaxgate.ext.ranks import barrier
 
 
 @pytest.fixture
 def ranks(monkeypatch):
     """Makes ranks, and ends them."""
-    monkeypatch.setattr(transport, "TICK_S", 0.02)
+    monkeypatch.setattr(barrier, "TICK_S", 0.02)
     made = []
 
     def make(count=2, **options):

@@ -10,7 +10,7 @@ from support.factories import CASE, measurement, record
 from support.ranks import NAMES, error_of
 
 from jaxgate.ext.ranks import case as case_module
-from jaxgate.ext.ranks.barrier import LeftError
+from jaxgate.ext.ranks.barrier import LeftError, first
 from jaxgate.ext.ranks.case import FEWEST, RankedCase, RankedSide, verdict_of
 from jaxgate.ext.ranks.merge import blame, straggler
 from jaxgate.judge.verdict import judge
@@ -100,33 +100,27 @@ def test_a_rank_is_the_cause_unless_the_program_shows_one():
 
 
 def _follow(case, fails):
-    """What a follower does: wait for the verdict, do what it is called for, say why it could not."""
-    told = case._station.meet(verdict_of("scan/rnn"))
+    """What a follower does: wait for the verdict, do what it is called for, wait again."""
+    told, error = case._station.meet(verdict_of("scan/rnn")), None
     try:
         with case.calling(told["do"]):
             case.each("a burst", 1)
             if fails:
                 _ = 1 // 0
-    except Exception as error:  # noqa: BLE001 - of any kind
-        left = case_module.left_by(error)
-        return left, case._station.meet(verdict_of("scan/rnn"), left=left)
-    return None, case._station.meet(verdict_of("scan/rnn"))
+    except Exception as caught:  # noqa: BLE001 - of any kind
+        error = caught
+    return error, case._station.meet(verdict_of("scan/rnn"))
 
 
 def _lead(case, fails):
     """What rank 0 does: call the others, and give them a verdict in any case."""
-    station = case._station
     try:
         with case.calling("a duel"):
             case.each("a burst", 0)
             if fails:
                 raise InvalidCaseError("timing", "the clock went back")
     finally:
-        if case.left is not None:  # as for a profile of what is red by then
-            with pytest.raises(LeftError), case.calling("a profile"):
-                pass
-        station.gather(verdict_of("scan/rnn"), left=case.left, last=True)
-        station.answer({"status": "SAME"})
+        case._station.meet(verdict_of("scan/rnn"), {"status": "SAME"}, first)
 
 
 @pytest.mark.parametrize("fails", ["nobody", "rank 0", "rank 1"])
@@ -134,14 +128,16 @@ def test_a_rank_that_cannot_go_on_takes_all_to_the_verdict(ranks, fails):
     """No rank waits in a duel for one that left it; the others know why, and all are given the verdict."""
     job = ranks(2)
     lead, other = (RankedCase(station, "scan/rnn") for station in (job.lead, job.others[0]))
-    first, second = job.later(_lead, lead, fails == "rank 0"), job.later(_follow, other, fails == "rank 1")
-    left, told = second.result(timeout=60)
+    led, followed = job.later(_lead, lead, fails == "rank 0"), job.later(_follow, other, fails == "rank 1")
+    error, told = followed.result(timeout=60)
     assert told == {"status": "SAME"}
     if fails == "nobody":
-        assert (left, first.result(timeout=60), job.lead.alone) == (None, None, False)
+        assert (error, led.result(timeout=60), job.lead.alone) == (None, None, False)
     elif fails == "rank 0":
-        assert error_of(first, InvalidCaseError) == "the clock went back"
-        assert (left["reason"], left["induced"]) == ("the clock went back", True)
+        assert error_of(led, InvalidCaseError) == "the clock went back"
+        assert error.reason == f"the clock went back (on {NAMES[0]})"
     else:
-        assert "division" in error_of(first, LeftError)
-        assert not left["induced"]
+        reason = error_of(led, LeftError)
+        assert "division" in reason
+        assert reason.endswith(f"(on {NAMES[1]})")
+        assert isinstance(error, ZeroDivisionError)

@@ -180,11 +180,13 @@ def test_the_coordination_service_is_found_without_a_device():
         "import jax, jaxgate.observe.compat as private\n"
         f"jax.distributed.initialize('127.0.0.1:{port}', 1, 0)\n"
         "found = private.membership()\n"
-        "found.client.key_value_set('jaxgate/a', 'text')\n"
-        "print(found.process, found.count, found.client.blocking_key_value_get('jaxgate/a', 1000))\n"
-        "found.client.key_value_delete('jaxgate/a')\n"
+        "for name in ('1/a', '1/b', '10/a'): found.client.key_value_set(name, 'old')\n"
+        "found.client.key_value_set('10/a', 'new', allow_overwrite=True)\n"
+        "print(found.process, found.count, len(found.client.key_value_dir_get('1')))\n"
+        "found.client.key_value_delete('1')\n"
+        "print(found.client.key_value_dir_get('1'), found.client.blocking_key_value_get('10/a', 1000))\n"
     )
-    assert python("-c", code).split() == ["0", "1", "text"]
+    assert python("-c", code).split() == ["0", "1", "2", "[]", "new"]
 
 
 @pytest.mark.jax_text

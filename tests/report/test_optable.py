@@ -8,8 +8,8 @@ import pytest
 from support import factories
 from support.factories import CASE, TEST, measurement, record
 
-from jaxgate.ext.profile.model import Capture, OpRow, OpTable
-from jaxgate.ext.profile.table import culprit_rows, markdown_table, step_line
+from jaxgate.ext.profile.model import Capture, Communication, OpRow, OpTable, RankTimes
+from jaxgate.ext.profile.table import culprit_rows, markdown_table, rank_table, step_line, waited_for
 from jaxgate.model.decision import Status
 from jaxgate.model.verdict import Cause, Finding, Origin, TimeVerdict
 from jaxgate.report.case_page import report, verdict_json
@@ -195,3 +195,32 @@ def test_the_report_says_what_is_in_the_bundle():
 def test_the_verdict_as_data_has_its_schema():
     """First, so that a reader sees it."""
     assert verdict_json(red()).startswith('{\n  "schema": 2,\n  "case": ')
+
+
+def rank(number, step, waits):
+    """A step on a rank."""
+    moving = None if waits is None else Communication(total_ns=waits, exposed_ns=waits)
+    return RankTimes(rank=f"rank {number}", step_ns=step, communication=moving, waits_in="psum  train.py:9")
+
+
+def test_ranks_stand_side_by_side():
+    """What a rank does not wait, it works."""
+    assert rank_table([rank(0, 100.0, 90.0), rank(1, 100.0, None)]).splitlines()[2:] == [
+        "| rank 0 | 100 ns | 10 ns | 90 ns | `psum train.py:9` |",
+        "| rank 1 | 100 ns |  |  | `psum train.py:9` |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("waits", "says"),
+    [
+        ((90.0, 20.0, 60.0), "the others wait for rank 1, which works longest"),
+        ((90.0, 88.0), ""),
+        ((90.0, None), ""),
+        ((90.0,), ""),
+    ],
+    ids=["one works longest", "all wait alike", "one is not known", "one rank"],
+)
+def test_who_waits_least_is_who_the_others_wait_for(waits, says):
+    """By more than they may by chance."""
+    assert waited_for([rank(number, 100.0, one) for number, one in enumerate(waits)]) == says

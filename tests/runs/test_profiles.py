@@ -422,7 +422,7 @@ def test_a_large_profile_leaves_its_programs_out(red):
 def test_an_interrupted_capture_does_not_lose_the_verdict(red):
     """Ctrl-C while both sides are profiled: the case was judged."""
 
-    def interrupt(*_):
+    def interrupt(*_, **__):
         raise SystemExit  # as Ctrl-C is no Exception; that one pytester hands on
 
     red.instruments["take_profile"] = interrupt
@@ -445,7 +445,7 @@ def test_step(gate, size):
 def test_many_captures_of_one_process_all_survive(profiled):
     """Twenty-four in a row, each with a folder and a name of its own, each readable."""
     read = []
-    profiled.instruments["read_table"] = lambda folder, *_: read.append(folder)
+    profiled.instruments["read_table"] = lambda folder, *_, **__: read.append(folder)
     profiled.write("test_model.py", MANY)
     assert profiled.run("--perf-profile=always").code == 0
     folders = sorted((profiled.path / "perf-artifacts").glob("model/*"))

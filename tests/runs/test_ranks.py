@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
+from types import MappingProxyType
 
 import pytest
 from support.corpora import nightly
@@ -87,16 +89,16 @@ def test_after(gate):
 
 NO_PROGRESS = """
 import os
-from jaxgate.ext.ranks.leader import Leader
+from jaxgate.ext.ranks.barrier import RankBarrier
 
-TICK = Leader._tick
+TICK = RankBarrier.tick
 
-def tick(lead):
-    if os.path.exists("hangs"):
-        lead.progressed = lead._clock() - lead.timeout_s
-    TICK(lead)
+def tick(station):
+    if os.path.exists("hangs") and not station.rank:
+        station.progressed = station._clock() - station.timeout_s
+    TICK(station)
 
-Leader._tick = tick
+RankBarrier.tick = tick
 """
 """The limit is over as soon as a rank hangs, and never before, however busy this machine is."""
 
@@ -154,13 +156,13 @@ def job(tmp_path):
             )
             return Job([done.stdout + done.stderr], [done.returncode])
 
-        def run(self, count, *options, **more):
+        def run(self, count, *options, of_rank=MappingProxyType({}), **more):
             where = f"127.0.0.1:{free_port()},{count}"
             processes = [
                 subprocess.Popen(
                     [*COMMAND, f"--perf-distributed={where},{rank}", *options],
                     cwd=tmp_path,
-                    env=environment(RANK=str(rank), **more),
+                    env=environment(RANK=str(rank), **more, **of_rank.get(rank, {})),
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     text=True,
@@ -267,6 +269,13 @@ def test_other_step(gate):
         return (output.astype(jnp.float16),) if RANK else (output,)
     gate(jax.jit(lambda x: x - x.mean()), x, next_args=other)
 
+def test_other_shards(gate):
+    mesh, x = spread("x")
+    def other(output, args):
+        layout = NamedSharding(mesh, P(None, "x") if RANK else P("x"))
+        return (jax.make_array_from_callback(X.shape, layout, lambda index: X[index]),)
+    gate(jax.jit(lambda x: x - x.mean()), x, next_args=other)
+
 def test_retraces_there(gate):
     gate(jax.jit(lambda x: x * 2), jnp.float32(3), next_args=lambda output, args: (1.5,) if RANK else args)
 
@@ -327,6 +336,7 @@ def test_what_one_rank_sees_is_red_on_all_of_them(job):
             "INVALID",
             r"the arguments of step 2 to be the same .*float32.* on rank 0 \(.*float16.* on rank 1",
         ),
+        "other_shards": ("INVALID", r"the arguments of step 2 to be the same .*rank 0 \(.*None.* on rank 1 \("),
         "retraces_there": ("REGRESSED", r"on rank 1 \("),
         "cut": ("INVALID", "sample 15 of 16 does not influence the result"),
         "spread_in_two_ways": ("INVALID", "spread over the processes in different ways"),
@@ -343,7 +353,7 @@ def test_what_one_rank_sees_is_red_on_all_of_them(job):
         assert re.search(pattern, found[f"job/{name}"][1]), f"{name}: {found[f'job/{name}'][1]}"
     done.shows(0, "several processes: timed beside the baseline's program alone", "rank 1 (", "step 2 retraced")
     done.shows(1, "judged by rank 0: REGRESSED  job/planted", "judged by rank 0: INVALID  job/nan", "assert not 1")
-    assert re.search(r"jaxgate: rank 1 \(.*\): 13 failed", done.texts[0]), "a test that failed only there is told here"
+    assert re.search(r"jaxgate: rank 1 \(.*\): 14 failed", done.texts[0]), "a test that failed only there is told here"
 
 
 UNEVEN = """
@@ -379,6 +389,37 @@ def test_a_rank_that_works_longer_is_named(job):
         "baseline-p1",
     }
     assert re.search(r"(?s)## Ranks side by side.*\| rank 0 \(.*\| rank 1 \(", (folder / "report.md").read_text())
+
+
+@nightly
+def test_ranks_with_other_baselines_do_not_duel(job):
+    """Rank 0 alone records, so that another machine may have an older one: they would wait for each other in two programs."""
+    job.write("FACTOR = float(os.environ['FACTOR'])\n", UNEVEN)
+    one = {"JAXGATE_CPU_DEVICES": "1", "MORE": "1"}
+    assert job.run(2, "--perf-update", FACTOR="1.1", **one).codes == [0, 0]
+    shutil.copytree(job.path / "baselines", job.path / "older")
+    again = job.run(2, "--perf-update", FACTOR="1.2", **one)
+    assert again.codes == [0, 0], again.texts
+    done = job.run(2, FACTOR="1.3", of_rank={1: {"JAXGATE_BASELINES": "older"}}, **one)
+    assert done.codes == [1, 1], done.texts
+    _, cases = job.results()
+    assert cases["job/step"]["status"] == "INVALID"
+    assert "expected the baseline's program to be the same on all ranks" in cases["job/step"]["findings"][0]["detail"]
+
+
+@nightly
+def test_tracing_that_takes_longer_is_confirmed_over_ranks(job):
+    """The test is run again over as many fresh processes: what fires there, too, is red on all ranks."""
+    head = "FACTOR = 1.1\nSLEEPS = float(os.environ.get('SLEEPS', 0))\n"
+    job.write(head, UNEVEN.replace("    def own(x):", "    def own(x):\n        time.sleep(SLEEPS)"))
+    one = {"JAXGATE_CPU_DEVICES": "1", "MORE": "1"}
+    assert job.run(2, "--perf-update", **one).codes == [0, 0]
+    done = job.run(2, SLEEPS="3", **one)
+    assert done.codes == [1, 1], done.texts
+    _, cases = job.results()
+    found = cases["job/step"]["findings"][0]
+    assert (cases["job/step"]["status"], found["kind"]) == ("REGRESSED", "phase")
+    assert "confirmed in 2 fresh processes" in found["detail"]
 
 
 @nightly
@@ -447,6 +488,25 @@ def test_ranks_that_lose_each_other_do_not_go_on(job):
     assert done.codes == [1, 1], done.texts
     done.shows(0, "the ranks are not at the same place: rank 0 (", "is at the gate of `job/left_out`, rank 1 (")
     done.shows(0, "at the gate of `job/local`", "2 of 3 gates were not judged")
+
+
+@nightly
+def test_what_rank_0_judged_is_written_though_it_dies(job):
+    """After each case: JAX aborts the others at once, and nobody could write more."""
+    job.write("""
+def test_before(gate):
+    gate(lambda x: x + 1, jnp.ones(3))
+
+def test_late(gate):
+    if RANK == 0: os.kill(os.getpid(), signal.SIGKILL)
+    gate(lambda x: x, jnp.ones(3))
+""")
+    done = job.run(2)
+    assert done.codes[0] == -9, done.texts
+    assert done.codes[1] != 0, done.texts
+    results, cases = job.results()
+    assert {name: case["status"] for name, case in cases.items()} == {"job/before": "NO_BASELINE"}
+    assert [test.rpartition("::")[2] for test in results["not_judged"]] == ["test_late"]
 
 
 @nightly

@@ -76,7 +76,7 @@ def shorten_duels(patch: pytest.MonkeyPatch) -> None:
     patch.setitem(DUEL_BURST_NS, "cpu", DUEL_BURST_NS["cpu"] // 20)
 
 
-def operation_table(_folder: Path, sides: Sequence[Profiled], _notes: list[str]) -> OpTable:
+def operation_table(_folder: Path, sides: Sequence[Profiled], _notes: list[str], **_: object) -> OpTable:
     """What profiles say on a machine that does nothing else: today's side sorts, and the other one does not."""
     row = OpRow(name="sort", line="test_model.py:6", now_ns=700.0, other_ns=0.0)
     others = {"folded": 2, "folded_now_ns": 300.0, "folded_other_ns": 300.0}

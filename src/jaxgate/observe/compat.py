@@ -215,7 +215,7 @@ def open_profile() -> Any:
     return None if session is None else state
 
 
-_STORE = ("key_value_set", "blocking_key_value_get", "key_value_delete")
+_STORE = ("key_value_set", "blocking_key_value_get", "key_value_dir_get", "key_value_delete")
 
 
 @dataclass(frozen=True, slots=True)

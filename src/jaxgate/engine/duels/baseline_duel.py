@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
 
 from jaxgate.engine.duels.duel_processes import DuelBudget, Environments, FreshDuel
 from jaxgate.engine.duels.launched_duel import differs_here, match_all, match_programs, recompiled
@@ -30,9 +29,9 @@ from jaxgate.model.duel import BrokenDuelError, Duel
 from jaxgate.model.measurement import MAX_NAMED, InvalidCaseError
 from jaxgate.model.program import Match, ProgramRecord, StoredProgram
 from jaxgate.model.words import shortlist
-from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
+from jaxgate.observe.arguments.lockstep import ALONE
 from jaxgate.observe.duel.duel import Contender, Side, agree, prepare
-from jaxgate.observe.duel.sides import Opponents, side_of
+from jaxgate.observe.duel.sides import Opponents, prepared, side_of
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program.executable_fingerprint import executable_fingerprint, same_executable
@@ -72,7 +71,6 @@ def why_unclocked(difference: Difference, *, budget_left: bool) -> str:
     return "" if budget_left else "the budget for duels is spent (--perf-budget)"
 
 
-Made = TypeVar("Made")
 DUEL = "a duel with the baseline's program"
 Opponent = tuple[StoredProgram, Contender]
 """The baseline's program and its executable here. Holds arrays."""
@@ -181,7 +179,7 @@ class BaselineDuels:
         recorded = record.baseline
         observed.together.same("the baseline's program", lambda: f"{recorded.fingerprints.program} {recorded.program}")
         progress("compiling the baseline's program")
-        here = _prepared(observed.together, lambda: self._opponents.compiled(before, observed))
+        here = prepared(observed.together, lambda: self._opponents.compiled(before, observed))
         timing = BaselineTiming(None, opponent=None if here.contender is None else (before, here.contender))
         if difference.environment or not difference.hardware:
             known = {name: value for name, value in here.facts.items() if value is not None}
@@ -295,7 +293,7 @@ class BaselineDuels:
         today = observed.export()
         if not today.record.stored:
             return replace(timing, why_not=f"today's program cannot be duelled: {today.record.why_not}")
-        now, baseline = _prepared(
+        now, baseline = prepared(
             observed.together,
             lambda: (prepare(today, leaves, contract), contender or prepare(before, leaves, contract)),
         )
@@ -339,21 +337,3 @@ class BaselineDuels:
         decision = replace(name_margin(decide(duel, own_margin=again.own_margin), floor), agrees=same_results)
         energy = duel_energy(observed.meter, sides, duel)
         return replace(timing, decision=decision, duel=duel, repeat=DuelRepeat(again), energy=energy)
-
-
-def _prepared(together: Lockstep, prepare: Callable[[], Made]) -> Made:
-    """What a rank prepares, where all of them can.
-
-    Raises:
-        NotReplayableError: If one of them cannot, on all.
-    """
-    try:
-        found, why_not = prepare(), ""
-    except NotReplayableError as error:
-        if together is ALONE:
-            raise
-        found, why_not = None, str(error)
-    refused = next(filter(None, together.each("what it prepared", why_not)), "")
-    if refused or found is None:
-        raise NotReplayableError(refused)
-    return found

@@ -50,7 +50,7 @@ def write_result_files(
         shard: Which part of the suite it had; ``None`` for all of it.
         environ: Environment variables: GitHub's runner names a file for the job's summary.
     """
-    outcome = replace(_outcome(session, ending, selected, exit_status), shard=shard)
+    outcome = replace(outcome_of(session, ending, selected, exit_status), shard=shard)
     page = pull_request_page(outcome)
     results = results_json(outcome)
     for name, text in ((SUMMARY, page), (RESULTS, results)):
@@ -79,7 +79,8 @@ def workflow_commands(outcome: Outcome, environ: Mapping[str, str] = os.environ)
     return list(error_commands(outcome)) if environ.get(ACTIONS) == "true" else []
 
 
-def _outcome(session: GateSession, ending: Ending, selected: AbstractSet[str], exit_status: int) -> Outcome:
+def outcome_of(session: GateSession, ending: Ending, selected: AbstractSet[str], exit_status: int) -> Outcome:
+    """What a run came to, or has come to so far."""
     result = session.result
     tests = {verdict.case: result.tests[verdict.case] for verdict in result.verdicts if verdict.case in result.tests}
     root = session.project.resolve()

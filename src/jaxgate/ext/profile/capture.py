@@ -126,9 +126,7 @@ def _trace(
     note, failed = "", None
     try:
         note = _start(folder, session, programs=programs)
-    except Exception as error:
-        if together is ALONE:
-            raise
+    except Exception as error:  # noqa: BLE001 - raised where all ranks know
         failed = error
     if together.anyone("the profiler does not start", failed is not None):
         with suppress(Exception):  # where it did start

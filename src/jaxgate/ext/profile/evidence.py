@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,12 @@ from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.run.progress import PROFILING
 from jaxgate.ext.profile.capture import session_name, side_folder
 from jaxgate.ext.profile.events import can_write_scalars, write_scalars
-from jaxgate.ext.profile.model import Capture, OpTable, RankTimes, rank_row, rank_times
+from jaxgate.ext.profile.model import Capture, OpTable, RankTimes
 from jaxgate.ext.profile.programs import Profiled, demands_of, reference, stored, texts_of, today
 from jaxgate.judge.timing.rates import roofline
 from jaxgate.keep.artifacts import Artifacts, ForeignFolderError
 from jaxgate.keep.programs import ProgramStore
+from jaxgate.keep.strict import adapter_of
 from jaxgate.model.baseline import StoredBaseline
 from jaxgate.model.decision import Status
 from jaxgate.model.measurement import Measurement
@@ -281,19 +282,23 @@ class EvidenceCollector:
         profiled: list[Profiled] = []
         if now.compiled_only:
             notes.append(f"not profiled: {now.why_not_called}")
-        more: dict[str, Any] = {} if together is ALONE else {"together": together}
         for side in [] if now.compiled_only else sides:
             where = folder / side_folder(side.side)
-            taken = self._instruments.take_profile(side, where, session_name(case, side.side), **more)
+            taken = self._instruments.take_profile(side, where, session_name(case, side.side), together=together)
             notes += [f"{side.side}: {note}" for note in (taken.note, taken.why_not) if note]
             profiled += [] if taken.why_not else [side]
         if not profiled or profiled[0].side != "now":
             return profiled, None, ()
+        one_device = 1 < now.processes == now.hardware.devices
+        table = self._instruments.read_table(folder, profiled, notes, one_device=one_device)
         if together is ALONE:
-            return profiled, self._instruments.read_table(folder, profiled, notes), ()
-        table = self._instruments.read_table(folder, profiled, notes, one_device=now.hardware.devices == now.processes)
-        rows = together.each("where its time goes", rank_row(together.name, table))
-        return profiled, table, tuple(rank_times(row) for row in rows if row is not None)
+            return profiled, table, ()
+        row = None
+        if table is not None:
+            moving, where = table.communication, table.waits_in
+            row = asdict(RankTimes(rank=together.name, step_ns=table.now_ns, communication=moving, waits_in=where))
+        found = [one for one in together.each("where its time goes", row) if one is not None]
+        return profiled, table, tuple(map(adapter_of(RankTimes).validate_python, found))
 
     def _other(
         self, observed: Observation, record: StoredBaseline | None, opponent: Opponent | None, notes: list[str]

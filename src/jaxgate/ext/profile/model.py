@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 from jaxgate.model.measurement import Roofline
 
@@ -136,20 +136,6 @@ class RankTimes:
     step_ns: float  # its step
     communication: Communication | None  # its collectives, where its devices can be distinguished
     waits_in: str  # the collective that takes most of it
-
-
-def rank_row(rank: str, table: OpTable | None) -> dict[str, Any] | None:
-    """What a rank hands to the others, as plain data; ``None`` where its profile could not be read."""
-    if table is None:
-        return None
-    found = table.communication
-    return asdict(RankTimes(rank=rank, step_ns=table.now_ns, communication=found, waits_in=table.waits_in))
-
-
-def rank_times(row: Mapping[str, Any]) -> RankTimes:
-    """It again."""
-    found = row["communication"]
-    return RankTimes(**{**row, "communication": None if found is None else Communication(**found)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

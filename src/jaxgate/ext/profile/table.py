@@ -68,10 +68,10 @@ def rank_table(ranks: Sequence[RankTimes]) -> str:
 def waited_for(ranks: Sequence[RankTimes]) -> str:
     """The rank that the others wait for, in a sentence; empty where all wait alike."""
     waits = [(each.communication.exposed_ns, each) for each in ranks if each.communication is not None]
-    if len(waits) < len(ranks) or len(waits) < 2:  # noqa: PLR2004 - one waits for nobody
+    if not waits or len(waits) < len(ranks):
         return ""
     (least, last), *others = sorted(waits, key=lambda one: one[0])
-    if min(other for other, _ in others) - least < _UNEVEN * last.step_ns:
+    if min((other for other, _ in others), default=least) - least < _UNEVEN * last.step_ns:
         return ""
     return f"the others wait for {last.rank}, which works longest"
 

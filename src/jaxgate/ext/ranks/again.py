@@ -17,10 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jaxgate.ext.ranks.barrier import RankBarrier
+from jaxgate.ext.ranks.barrier import TICK_S, RankBarrier, enter, first
 from jaxgate.ext.ranks.case import RankedCase
-from jaxgate.ext.ranks.leader import enter
-from jaxgate.ext.ranks.transport import TICK_S
 from jaxgate.model.duel import Duel
 from jaxgate.observe.duel.duel import Side, run_duel
 from jaxgate.processes import duel_worker
@@ -35,11 +33,10 @@ RECORDING = "the test again, in fresh processes"
 
 def where_to_meet(station: RankBarrier) -> str:
     """Where the fresh processes of all ranks find that of rank 0, which says so."""
-    own, others = socket.gethostname(), {line.host for line in station.lines}
     with socket.create_server(("", 0)) as server:
         port = server.getsockname()[1]
-    address = f"{'127.0.0.1' if others == {own} else own}:{port}"
-    return str(station.meet("the address of fresh processes", address, lambda found: found[0]))
+    address = f"{'127.0.0.1' if station.on_one_machine else socket.gethostname()}:{port}"
+    return str(station.meet("the address of fresh processes", address, first))
 
 
 def record_over_ranks(
@@ -49,18 +46,15 @@ def record_over_ranks(
 
     Args:
         station: This rank.
-        side: How it is run.
-        chosen: The test.
-        into: Where rank 0 records it.
+        side: See ``record_selection``, which says what is raised.
+        chosen: Likewise.
+        into: Likewise; rank 0 alone records.
         plain: How it is run with nothing added.
         variable: The one that makes a run of pytest a rank.
-
-    Raises:
-        UsageError: See ``record_selection``.
     """
     rank = f"{where_to_meet(station)},{station.count},{station.rank},{station.timeout_s}"
     added = {name: value for name, value in side.environment.items() if plain.environment.get(name) != value}
-    given = station.meet("the variables of fresh processes", added, lambda found: found[0])
+    given = station.meet("the variables of fresh processes", added, first)
     joined = replace(side, environment={**plain.environment, **given, variable: rank})
     with _alive(station):
         return record_selection(joined, chosen, into, partial(run_child, timeout_s=DUEL_TIMEOUT_S))
@@ -81,19 +75,11 @@ def run_fresh_rank(station: RankBarrier, address: str, folder: Path) -> Finished
 @contextmanager
 def _alive(station: RankBarrier) -> Iterator[None]:
     """Say meanwhile that this rank makes progress: its fresh process has a limit of its own."""
-    over = threading.Event()
-
-    def sign() -> None:
-        while not over.wait(station.timeout_s / 4):
-            station.sign()
-
-    thread = threading.Thread(target=sign, daemon=True, name="jaxgate ranks")
-    thread.start()
+    station.signs = True
     try:
         yield
     finally:
-        over.set()
-        thread.join()
+        station.signs = False
 
 
 def main(folder: Path, coordinator: str, count: int, rank: int, timeout_s: float) -> None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from jaxgate.ext.ranks.barrier import LeftError, RankBarrier
-from jaxgate.ext.ranks.leader import Leader
-from jaxgate.ext.ranks.transport import Message
+from jaxgate.ext.ranks.barrier import BrokenRanksError, LeftError, RankBarrier, first
+from jaxgate.ext.ranks.peers import first_other
 from jaxgate.model.measurement import ExhaustedError, InvalidCaseError
 from jaxgate.model.numbers import Contract
 from jaxgate.observe.duel.duel import Side
@@ -37,15 +35,14 @@ class RankedCase:
     def __init__(self, station: RankBarrier, case: str) -> None:
         self._station, self._case, self.name = station, case, station.name
         self.worked: list[list[list[float]]] = []
-        self.left: Message | None = None  # why this rank could not go on with what all did
 
     def first(self, what: str, numbers: tuple[int, ...]) -> tuple[int, ...]:
         """Give all ranks the numbers of rank 0."""
-        return tuple(self._station.meet(f"`{self._case}`, {what}", numbers, lambda values: values[0]))
+        return tuple(self.each(what, numbers)[0])
 
     def anyone(self, what: str, yes: bool) -> bool:  # noqa: FBT001 - it is the question
         """Whether any rank says yes."""
-        return bool(self._station.meet(f"`{self._case}`, {what}", yes, any))
+        return any(self.each(what, yes))
 
     def same(self, what: str, text: Callable[[], str]) -> None:
         """Compare the texts of all ranks, by a hash; where it differs line by line, by hashes, and bring the first other line."""
@@ -57,7 +54,7 @@ class RankedCase:
         zero, *others = self._station.meet(f"{where}, its first other line", own, list)
         other = next((one for one in others if one["line"] != zero["line"]), others[0])
         raise InvalidCaseError(
-            "comparing the ranks before the first call",
+            "comparing the ranks",
             f"expected {what} to be the same on all ranks, found {zero['line']} on {zero['name']} and {other['line']} on "
             f"{other['name']}",
         )
@@ -71,11 +68,6 @@ class RankedCase:
 
         return enter
 
-    def _sharing(self) -> int:
-        """How many ranks share the cores of this machine; 0 where each has a device of its own."""
-        alone = {line.host for line in self._station.lines} == {socket.gethostname()}
-        return self._station.count if alone and devices_here()[0] == "cpu" else 0
-
     def each(self, what: str, value: Any) -> list[Any]:
         """Bring together what every rank has."""
         return list(self._station.meet(f"`{self._case}`, {what}", value, list))
@@ -84,23 +76,37 @@ class RankedCase:
     def calling(self, what: str) -> Iterator[None]:
         """Call the others, who wait for the verdict, to do with rank 0 what the block does; all are through when it ends."""
         station = self._station
-        if self.left is not None:  # the others wait for the verdict, or in what this rank has left
-            raise LeftError(self.left["stage"], self.left["reason"])
-        if isinstance(station, Leader):
-            station.gather(verdict_of(self._case))
-            station.answer({"do": what})
         try:
+            if station.rank == 0:
+                station.meet(verdict_of(self._case), {"do": what}, first)
             yield
             station.meet(f"`{self._case}`, the end of {what}")
         except BaseException as error:  # a time limit, Ctrl-C: the others must know
-            self.left = left_by(error)
+            self.leave(error)
             raise
         finally:
-            station.alone = isinstance(station, Leader)  # it judges again
+            station.alone = station.rank == 0  # it judges again
+
+    def leave(self, error: BaseException) -> None:
+        """Take all ranks out of what they do together, as this one cannot go on; where another rank has, this one knows why."""
+        if isinstance(error, LeftError | BrokenRanksError):
+            return
+        stage, reason = getattr(error, "stage", "measuring"), getattr(error, "reason", "")
+        reason = reason or (describe(error) if isinstance(error, Exception) else type(error).__name__)
+        largest = list(error.largest) if isinstance(error, ExhaustedError) else None
+        with suppress(LeftError):
+            left = {
+                "rank": self._station.rank,
+                "stage": stage,
+                "reason": f"{reason} (on {self.name})",
+                "largest": largest,
+            }
+            self._station.meet("", left=left)
 
     def side(self, side: Side) -> RankedSide:
         """A side of a duel; what the last two of a case worked is kept, today's first."""
-        sharing = self._sharing()
+        on_cores = self._station.on_one_machine and devices_here()[0] == "cpu"  # which the ranks share
+        sharing = self._station.count if on_cores else 0
         fewest = FEWEST * max(1, -(-sharing // usable_cores()))
         sharing, fewest = self.first("what they share, and their bursts", (sharing, fewest))
         ranked = RankedSide(side, partial(self.each, "a burst"), shares=bool(sharing), fewest=fewest)
@@ -111,14 +117,6 @@ class RankedCase:
 def verdict_of(case: str) -> str:
     """Where the others wait for rank 0 to judge a case."""
     return f"the verdict of `{case}`"
-
-
-def left_by(error: BaseException) -> Message:
-    """What the others are told of a rank that cannot go on."""
-    stage, reason = getattr(error, "stage", "measuring"), getattr(error, "reason", "")
-    reason = reason or (describe(error) if isinstance(error, Exception) else type(error).__name__)
-    largest = list(error.largest) if isinstance(error, ExhaustedError) else None
-    return {"stage": stage, "reason": reason, "largest": largest, "induced": isinstance(error, LeftError)}
 
 
 class RankedSide:
@@ -174,8 +172,3 @@ class RankedSide:
             return int(self._took_ns)
         self.own_ns.append([own / calls for _, own in found])
         return max(int(own) for _, own in found)
-
-
-def first_other(found: Sequence[Sequence[str]]) -> int:
-    """The first place at which not all lists have the same; behind the shortest where only their lengths differ."""
-    return next((at for at, items in enumerate(zip(*found, strict=False)) if len(set(items)) > 1), min(map(len, found)))

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from jaxgate.engine.duels.baseline_duel import DUEL, Opponent
 from jaxgate.engine.duels.duel_processes import FreshDuel, repeat_duel
 from jaxgate.engine.judge_case import JudgedCase
 from jaxgate.engine.repeats import DuelRepeat, Repeat, confirm
+from jaxgate.engine.run.ending import Ending, ExitStatus
 from jaxgate.engine.run.progress import CONFIRMING, PROFILING, Progress
+from jaxgate.engine.run.result_files import RESULTS, outcome_of
 from jaxgate.engine.run.session import GateSession
 from jaxgate.ext.ranks.again import RECORDING, TOGETHER, record_over_ranks, run_fresh_rank, where_to_meet
-from jaxgate.ext.ranks.barrier import BrokenRanksError, RankBarrier
-from jaxgate.ext.ranks.case import RankedCase, left_by, verdict_of
-from jaxgate.ext.ranks.leader import Follower, Leader
+from jaxgate.ext.ranks.barrier import BrokenRanksError, LeftError, RankBarrier, first
+from jaxgate.ext.ranks.case import RankedCase, verdict_of
 from jaxgate.ext.ranks.merge import STAGE, RankMeasurement, blame, merge, name_ranks, straggler
-from jaxgate.ext.ranks.transport import Message
+from jaxgate.ext.ranks.peers import Message
 from jaxgate.judge.difference import Difference
+from jaxgate.keep.strict import adapter_of
 from jaxgate.model.decision import Status
 from jaxgate.model.duel import RepeatOutcome
 from jaxgate.model.measurement import ExhaustedError, InvalidCaseError
@@ -37,7 +41,9 @@ from jaxgate.observe.observation import Observation
 from jaxgate.plugin.benchmark_rows import replay
 from jaxgate.plugin.gate import Gate
 from jaxgate.plugin.options.table import DISTRIBUTED
+from jaxgate.plugin.stash import TESTS
 from jaxgate.processes.pytest_child import Selection, Side
+from jaxgate.report.results import results_json
 from jaxgate.report.text import in_short
 
 WAITS = "waits on rank 0 to be confirmed in fresh processes"
@@ -46,20 +52,28 @@ WAITS = "waits on rank 0 to be confirmed in fresh processes"
 class _RankedGate(Gate):
     """What the gates of all ranks have in common."""
 
-    _station: RankBarrier
     _together: RankedCase
-    _failure: Exception | None = None
+    _awaited = ""
+    """The case that is measured, and whose verdict other ranks wait for."""
 
-    def _measure(self, case: Case, progress: Callable[[str], None]) -> tuple[Observation | None, Message | None]:
+    def __init__(self, item: pytest.Item, benchmark: Any, session: GateSession, station: RankBarrier) -> None:
+        super().__init__(item, benchmark, session)
+        self._station = station
+
+    def _measure(self, case: Case, progress: Callable[[str], None]) -> tuple[Observation, list[str]]:
         """Measure in lock-step.
 
         Returns:
-            What was observed; or why it could not be, for the others, with the error itself.
+            What was observed here, and what every rank measured, as JSON, by rank.
+
+        Raises:
+            Exception: If a rank could not, on all of them: ``LeftError`` where it was another one.
         """
         station = self._station
         station.doing = f"`{case.name}` ran"
         together = self._together = RankedCase(station, case.name)
         station.meet(f"the gate of `{case.name}`")
+        failure = None
         try:
             observed = observe(
                 case.build,
@@ -69,16 +83,15 @@ class _RankedGate(Gate):
                 recording=self._session.settings.records_anew,
                 together=together,
             )
-        except BrokenRanksError:
-            raise
-        except InvalidCaseError as error:
-            station.refuse_broken()  # of a collective only the other's death is the reason
-            self._failure = error
-            return None, left_by(error)
-        except Exception as error:  # noqa: BLE001 - raised again once the others know
-            self._failure = error
-            return None, left_by(error)
-        return observed, None
+            own = adapter_of(RankMeasurement).dump_json(RankMeasurement.of(observed.measurement, station.name)).decode()
+            found = station.meet(f"the result of `{case.name}`", own, list)
+        except Exception as error:  # noqa: BLE001 - raised once the others know
+            failure = error
+            together.leave(error)
+        self._awaited, station.alone = case.name, station.rank == 0
+        if failure is not None:
+            raise failure
+        return observed, found
 
     def _repeat_rank(self, duel: FreshDuel) -> RepeatOutcome:
         """This rank's part of a duel in fresh processes."""
@@ -93,44 +106,36 @@ class _RankedGate(Gate):
 class LeadingGate(_RankedGate):
     """Rank 0's: judges what all ranks measured, and sends them the verdict."""
 
-    _station: Leader
-
-    def __init__(self, item: pytest.Item, benchmark: Any, session: GateSession, station: Leader) -> None:
-        super().__init__(item, benchmark, session)
-        self._station = station
-        self._worst: dict[str, str] = {}
-        self._handed_in = False
-        self._case = ""
-        self._verdict: Verdict | None = None
+    _worst: Mapping[str, str] = MappingProxyType({})
+    _verdict: Verdict | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Verdict:
         """See ``Gate``; the other ranks get the outcome in any case."""
-        self._failure, self._verdict, self._handed_in = None, None, False
+        self._verdict, self._awaited = None, ""
         try:
             return super().__call__(*args, **kwargs)
         finally:
-            station = self._station
-            if self._handed_in and not station.broken:
-                station.gather(verdict_of(self._case), left=self._together.left, last=True)
-                station.answer(self._told())
+            if self._awaited and not self._station.broken:
+                self._station.meet(verdict_of(self._awaited), self._told(), first)
+                self._write_down()
+
+    def _write_down(self) -> None:
+        """The results so far: JAX aborts all ranks where rank 0 is killed."""
+        session, tests = self._session, self._item.config.stash[TESTS]
+        if not session.settings.other_side:
+            so_far = Ending(status=ExitStatus(code=1))
+            session.evidence.write_page(RESULTS, results_json(outcome_of(session, so_far, tests.selected, 1)))
 
     def _observe(self, case: Case, progress: Callable[[str], None]) -> Observation:
-        observed, left = self._measure(case, progress)
         station = self._station
-        own = None if observed is None else RankMeasurement.of(observed.measurement, station.name).to_plain()
-        found = station.gather(f"the result of `{case.name}`", own, left=left, last=True)
-        station.answer(None)
-        self._case, station.alone, self._handed_in = case.name, True, True
-        if left is not None and not left["induced"] and self._failure is not None:
-            raise self._failure
-        for name, message in zip(station.names, found, strict=True):
-            if message["left"] is not None and not message["left"]["induced"]:
-                raise _theirs(name, message["left"])
-        if observed is None:  # pragma: no cover - somebody was the first to leave
-            raise InvalidCaseError(STAGE, "expected a measurement of every rank, found none")
         try:
-            others = [RankMeasurement.from_plain(message["value"]) for message in found[1:]]
-        except (KeyError, TypeError, ValueError) as error:
+            observed, found = self._measure(case, progress)
+            others = list(map(adapter_of(RankMeasurement).validate_json, found[1:]))
+        except LeftError as error:
+            if error.left["largest"] is not None:
+                raise ExhaustedError(error.stage, error.reason, tuple(error.left["largest"])) from None
+            raise
+        except ValidationError as error:
             raise InvalidCaseError(STAGE, f"a rank runs another version of jaxgate: {describe(error)}") from error
         merged, self._worst = merge(observed.measurement, others, station.name)
         return replace(observed, measurement=merged)
@@ -178,50 +183,43 @@ class LeadingGate(_RankedGate):
 class FollowingGate(_RankedGate):
     """The gate of any other rank: measures, hands in, and does what rank 0 answers."""
 
-    _station: Follower
-
-    def __init__(self, item: pytest.Item, benchmark: Any, session: GateSession, station: Follower) -> None:
-        super().__init__(item, benchmark, session)
-        self._station = station
-        self._told: Message = {}
-        self._again: Repeat | None = None
-        self._opponent: Opponent | None = None
+    _again: Repeat | None = None
+    _opponent: Opponent | None = None
 
     def _judge(self, case: Case) -> tuple[JudgedCase, Observation | None]:
-        station, hardware, self._failure = self._station, None, None
+        session, hardware, failure = self._session, None, None
         self._again = self._opponent = None
         try:
-            with Progress(
-                self._session.terminal, case.name, patience_s=self._session.instruments.patience_s
-            ) as progress:  # the machine is rank 0's to take
-                observed, left = self._measure(case, progress)
-                own = None if observed is None else RankMeasurement.of(observed.measurement, station.name).to_plain()
-                station.meet(f"the result of `{case.name}`", own, left=left)
-                self._told = self._follow(case, observed, progress)
+            with Progress(session.terminal, case.name, patience_s=session.instruments.patience_s) as progress:
+                try:  # the machine is rank 0's to take
+                    observed, _ = self._measure(case, progress)
+                    hardware = observed.measurement.hardware
+                except BrokenRanksError:
+                    raise
+                except Exception as error:  # noqa: BLE001 - raised again once rank 0 has judged
+                    observed, failure = None, error
+                told = self._follow(case, observed, progress)
             if observed is not None:
-                hardware = observed.measurement.hardware
                 replay(self._item, self._benchmark, observed.measurement.samples)
         except BrokenRanksError as error:
-            self._told = {"status": str(Status.INVALID), "fails": True, "text": error.reason}
-        if isinstance(self._failure, Exception) and not isinstance(self._failure, InvalidCaseError):
-            raise self._failure
+            told = {"status": str(Status.INVALID), "fails": True, "text": error.reason}
+        if failure is not None and not isinstance(failure, InvalidCaseError):
+            raise failure
         verdict = Verdict(
             case=case.name,
             hardware=hardware,
-            status=Status(self._told["status"]),
-            fails=bool(self._told["fails"]),
+            status=Status(told["status"]),
+            fails=bool(told["fails"]),
             findings=(),
-            time=TimeVerdict(status=Status.UNDECIDED, reason=str(self._told["text"])),
+            time=TimeVerdict(status=Status.UNDECIDED, reason=str(told["text"])),
         )
         return JudgedCase(verdict=verdict, is_final=True), None
 
     def _follow(self, case: Case, observed: Observation | None, progress: Callable[[str], None]) -> Message:
-        """Do what rank 0 calls for until it has a verdict; one that cannot goes there at once, and says why."""
-        left: Message | None = None
+        """Do what rank 0 calls for until it has a verdict."""
         while True:
-            if left is None:
-                progress("waiting for the verdict of rank 0")
-            told: Message = self._station.meet(verdict_of(case.name), left=left)
+            progress("waiting for the verdict of rank 0")
+            told: Message = self._station.meet(verdict_of(case.name))
             if "do" not in told or observed is None:
                 return told
             try:
@@ -229,10 +227,8 @@ class FollowingGate(_RankedGate):
                     self._join_in(told["do"], case, observed, progress)
             except BrokenRanksError:
                 raise
-            except Exception as error:  # noqa: BLE001 - rank 0 says it
-                self._station.refuse_broken()
-                left = left_by(error)
-                left["reason"] += f" (on {self._station.name})"
+            except Exception:  # noqa: BLE001, S112 - rank 0 knows why, and says it
+                continue
 
     def _join_in(self, what: str, case: Case, observed: Observation, progress: Callable[[str], None]) -> None:
         """Do one thing with rank 0."""
@@ -262,11 +258,3 @@ class FollowingGate(_RankedGate):
             by = "" if self._station.broken else "judged by rank 0: "
             self.test.fail(verdict.case, f"{by}{verdict.status}  {verdict.case}  {verdict.time.reason}")
         return verdict
-
-
-def _theirs(name: str, left: Message) -> InvalidCaseError:
-    """Why another rank could not go on, as an error of rank 0."""
-    reason = f"{left['reason']} (on {name})"
-    if left["largest"] is not None:
-        return ExhaustedError(str(left["stage"]), reason, tuple(map(str, left["largest"])))
-    return InvalidCaseError(str(left["stage"]), reason)

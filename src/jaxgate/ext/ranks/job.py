@@ -31,28 +31,38 @@ class Job:
     def put(self, name: str, text: str) -> None:
         """See ``Board``."""
         with suppress(jax.errors.JaxRuntimeError):
-            self.membership.client.key_value_set(f"jaxgate/{name}", text)
+            self.membership.client.key_value_set(f"jaxgate/{name}", text, allow_overwrite=True)
 
     def take(self, name: str, wait_s: float) -> str | None:
         """See ``Board``."""
-        key, client, end = f"jaxgate/{name}", self.membership.client, time.monotonic() + wait_s
+        end = time.monotonic() + wait_s
         try:
-            text = str(client.blocking_key_value_get(key, round(wait_s * 1000)))
-            client.key_value_delete(key)
+            return str(self.membership.client.blocking_key_value_get(f"jaxgate/{name}", round(wait_s * 1000)))
         except jax.errors.JaxRuntimeError:
             time.sleep(max(0.0, end - time.monotonic()))  # where the service itself is gone it does not wait
             return None
-        return text
+
+    def below(self, name: str) -> list[str]:
+        """See ``Board``."""
+        try:
+            return [text for _, text in self.membership.client.key_value_dir_get(f"jaxgate/{name}")]
+        except jax.errors.JaxRuntimeError:
+            return []
+
+    def wipe(self, name: str) -> None:
+        """See ``Board``."""
+        with suppress(jax.errors.JaxRuntimeError):
+            self.membership.client.key_value_delete(f"jaxgate/{name}")
 
 
-def join(coordinator: str | None, count: int | None, process: int | None, *, timeout_s: float) -> Job:
+def join(coordinator: str | None, count: int | None, process: int | None, *, limit_s: float) -> Job:
     """Join a job, and wait until every process has.
 
     Args:
         coordinator: ``host:port`` of process 0; ``None`` lets JAX find out from the cluster.
         count: How many processes there are; ``None`` likewise.
         process: Which one this is; ``None`` likewise.
-        timeout_s: Seconds after which the caller ends the run.
+        limit_s: Seconds after which the caller ends the run.
 
     Raises:
         NotJoinedError: If JAX has started already, finds no cluster, or cannot reach it.
@@ -66,9 +76,9 @@ def join(coordinator: str | None, count: int | None, process: int | None, *, tim
     try:
         jax.distributed.initialize(
             **{name: value for name, value in known.items() if value is not None},
-            initialization_timeout=round(timeout_s) + INITIALIZE_S,
-            heartbeat_timeout_seconds=round(timeout_s) + HEARTBEAT_S,
-            shutdown_timeout_seconds=round(timeout_s) + HEARTBEAT_S,
+            initialization_timeout=round(limit_s) + INITIALIZE_S,
+            heartbeat_timeout_seconds=round(limit_s) + HEARTBEAT_S,
+            shutdown_timeout_seconds=round(limit_s) + HEARTBEAT_S,
         )
     except Exception as error:
         raise NotJoinedError(f"jax.distributed.initialize failed: {describe(error)}") from error

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ ENDING_S = 120.0
 """What the end of a broken run may take."""
 
 
-class Ending:
+class RankEnding:
     """Ends this process where its job is broken: from a thread of its own if the one of the tests does not.
 
     Attributes:
@@ -73,10 +74,8 @@ class Ending:
 
 def say(config: pytest.Config, text: str) -> None:
     """Write to the terminal at once, whatever the main thread is stuck in."""
-    try:
+    with suppress(OSError):
         os.write(config.stash.get(STDERR, 2), f"\njaxgate: {text}\n".encode())
-    except OSError:
-        return
 
 
 def end_process(config: pytest.Config, status: int) -> None:

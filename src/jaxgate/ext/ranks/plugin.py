@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jaxgate.ext.ranks.barrier import BrokenRanksError, RankBarrier
-from jaxgate.ext.ranks.leader import Follower, Leader, enter
-from jaxgate.ext.ranks.lost import Ending, end_process, give_up
-from jaxgate.ext.ranks.transport import WireError
+from jaxgate.ext.ranks.barrier import BrokenRanksError, RankBarrier, enter, first
+from jaxgate.ext.ranks.lost import RankEnding, end_process, give_up
+from jaxgate.ext.ranks.peers import AbsentRankError, first_other
 from jaxgate.plugin import session_start, time_limit
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.options.table import DISTRIBUTED
@@ -45,7 +44,7 @@ class Ranks:
         self._config, self._settings = config, settings
         self._station: RankBarrier | None = None
         self._session: pytest.Session | None = None
-        self._ending: Ending | None = None
+        self._ending: RankEnding | None = None
         self._gates: GateSession | None = None
         self._notes: list[str] = []
         config.stash[RANKS] = self
@@ -67,16 +66,17 @@ class Ranks:
         try:
             where = settings.coordinator, settings.count, settings.rank
             self._station = enter(*where, limit_s=settings.timeout_s, timeout_s=settings.timeout_s)
-        except (NotJoinedError, WireError) as error:
+        except (NotJoinedError, AbsentRankError) as error:
             self._config.add_cleanup(
                 lambda: end_process(self._config, 1)
             )  # JAX would wait for the others at its own end
             pytest.exit(f"{DISTRIBUTED.flag}: {error}", returncode=1)
         finally:
             timer.cancel()
-        if self._station.rank:
-            self._leave_time_to_rank_0()
-        self._ending = Ending(self._config, session, self._station)
+        limit = self._config.pluginmanager.get_plugin(time_limit.NAME)
+        if limit is not None and self._station.rank:
+            limit.stand_down()  # all would stop, each behind another test: rank 0 notifies the others
+        self._ending = RankEnding(self._config, session, self._station)
         self._station.on_broken = self._ending.end_if_stuck
         self._config.add_cleanup(self._station.stop)
         self._config.add_cleanup(self._ending.end_if_broken)
@@ -155,7 +155,7 @@ class Ranks:
         station = self._station
         if station is None or station.over or station.broken:
             return
-        status = self._meet("the end of its session", int(session.exitstatus), lambda codes: codes[0], ends=False)
+        status = self._meet("the end of its session", int(session.exitstatus), first, ends=False)
         station.over = not station.broken
         if status and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = status
@@ -184,20 +184,14 @@ class Ranks:
         from jaxgate.ext.ranks.gate import FollowingGate, LeadingGate  # noqa: PLC0415 - imports JAX
 
         station = self._station
-        if isinstance(station, Leader):
-            return LeadingGate(request.node, benchmark, session_start.gate_session(self._config), station)
-        if not isinstance(station, Follower):
+        if station is None:
             raise pytest.UsageError(f"{DISTRIBUTED.flag}: this process has not joined the others")
+        if station.rank == 0:
+            return LeadingGate(request.node, benchmark, session_start.gate_session(self._config), station)
         if self._gates is None:  # writes nothing, remembers nothing
             settings = replace(self._config.stash[SETTINGS], as_measured=True)
             self._gates = GateSession(settings, self._config.rootpath, terminal=session_start.terminal(self._config))
         return FollowingGate(request.node, benchmark, self._gates, station)
-
-    def _leave_time_to_rank_0(self) -> None:
-        """All ranks would stop at a time limit, each behind another test; when rank 0 does, it notifies the others."""
-        limit = self._config.pluginmanager.get_plugin(time_limit.NAME)
-        if limit is not None:
-            limit.stand_down()
 
     def _meet(self, what: str, value: Any, decide: Any, *, ends: bool = True) -> Any:
         """Meet outside a gate; a broken job ends the session there and then, or is noted where it ends anyway."""
@@ -214,11 +208,7 @@ class Ranks:
 
 
 def disagreement(found: list[dict[str, Any]]) -> str:
-    """What keeps the ranks from running their tests together; empty if nothing does.
-
-    Args:
-        found: Of each rank its name, its tests in order, and how many failed to be collected.
-    """
+    """What keeps the ranks from running their tests together, by what each says of its own; empty if nothing does."""
     failed = [f"{one['name']}: {one['failed']} errors while collecting" for one in found if one["failed"]]
     if failed:
         return f"the ranks cannot run together: {'; '.join(failed)}"
@@ -227,9 +217,7 @@ def disagreement(found: list[dict[str, Any]]) -> str:
         ours, theirs = first["tests"], other["tests"]
         if ours == theirs:
             continue
-        place = next(
-            (i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), min(len(ours), len(theirs))
-        )
+        place = first_other([ours, theirs])
         here, there = (tests[place] if place < len(tests) else "no more tests" for tests in (ours, theirs))
         return (
             f"expected the same tests on all ranks, found {len(ours)} on {first['name']} and {len(theirs)} on "

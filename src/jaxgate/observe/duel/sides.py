@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import jax
 import numpy as np
@@ -23,6 +23,7 @@ from jaxgate.model.duel import Duel
 from jaxgate.model.numbers import Contract
 from jaxgate.model.program import Match, StoredProgram
 from jaxgate.observe.arguments.feeder import Shards, parts_of
+from jaxgate.observe.arguments.lockstep import ALONE, Lockstep, is_spread
 from jaxgate.observe.arguments.signature import to_host
 from jaxgate.observe.duel.duel import Contender, prepare
 from jaxgate.observe.execute.subjects import WHY_NOT
@@ -151,6 +152,7 @@ def _unthreaded(program: StoredProgram) -> StoredProgram:
     return replace(program, record=replace(program.record, feeds=None))
 
 
+Made = TypeVar("Made")
 WEAK = "weak"
 ARRAY = "array"
 Kind = str | Mapping[str, Any]
@@ -162,7 +164,7 @@ def to_files(leaves: Sequence[Any]) -> tuple[list[np.ndarray[Any, Any]], list[Ki
     kinds: list[Kind] = []
     arrays = []
     for leaf in leaves:
-        if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
+        if is_spread(leaf):
             parts = parts_of(leaf)
             about = {"shape": parts.shape, "devices": parts.devices, "key": parts.key}
             kinds.append({**about, "places": list(parts.parts)})
@@ -237,3 +239,21 @@ class Opponents:
             fresh = Recompiled(facts=contender.facts, executable=executable, contender=contender)
         self._store.save(key, {"facts": dict(fresh.facts), "executable": fresh.executable}, [])
         return fresh
+
+
+def prepared(together: Lockstep, prepare: Callable[[], Made]) -> Made:
+    """What a rank prepares, where all of them can.
+
+    Raises:
+        NotReplayableError: If one of them cannot, on all.
+    """
+    try:
+        found, why_not = prepare(), ""
+    except NotReplayableError as error:
+        if together is ALONE:
+            raise
+        found, why_not = None, str(error)
+    refused = next(filter(None, together.each("what it prepared", why_not)), "")
+    if refused or found is None:
+        raise NotReplayableError(refused)
+    return found

@@ -104,7 +104,8 @@ def take_steps(
     for step in range(1, STEPS + 1):
         seen, held = argument_keys(*call, subject.names, subject.static), subject.arrays(None, call)
         if shared and step > 1:
-            together.same(f"the arguments of step {step}", partial("\n".join, map(str, seen)))
+            spread = (leaf.sharding for leaf in jax.tree.leaves(call) if is_spread(leaf))
+            together.same(f"the arguments of step {step}", partial("\n".join, map(str, (*seen, *spread))))
         at_step = guarded(f"step {step} of the {subject.role}")
         with record(explain=True, others=not subject.name) as events, at_step:
             if own is not None and step == 1:

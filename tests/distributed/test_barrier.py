@@ -13,11 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from support.ranks import LEFT, NAMES, Board, error_of
 
-from jaxgate.ext.ranks import transport
-from jaxgate.ext.ranks.barrier import LeftError, hanging
+from jaxgate.ext.ranks.barrier import LeftError, first
 from jaxgate.ext.ranks.case import RankedCase
+from jaxgate.ext.ranks.peers import SILENT_S, AbsentRankError, Peer, greet, hanging, name_of, watch
 from jaxgate.ext.ranks.plugin import disagreement
-from jaxgate.ext.ranks.transport import Connection, WireError, connect, name_of, watch
 from jaxgate.model.measurement import InvalidCaseError
 
 
@@ -55,29 +54,31 @@ def test_ranks_at_different_places_are_told_so_by_name(ranks):
         )
 
 
-def test_a_rank_that_cannot_go_on_with_a_case_stops_the_others_at_the_next_door(ranks):
-    """They hear why, come to the end of the case too, and rank 0 has the reasons of all."""
+@pytest.mark.parametrize("who", [0, 1])
+def test_a_rank_that_cannot_go_on_with_a_case_stops_the_others_at_the_next_door(ranks, who):
+    """All of them hear why, wherever they are, and meet again after that."""
     job = ranks(3)
-    waits = job.later(job.others[1].meet, "stage")
-    gone = job.later(job.others[0].meet, "result", left=LEFT)
-    assert error_of(job.later(job.lead.meet, "stage"), LeftError) == "no"
-    found = job.later(job.lead.gather, "result", None, left={**LEFT, "induced": True}, last=True)
-    assert error_of(waits, LeftError) == "no"
-    last = job.later(job.others[1].meet, "result", left={**LEFT, "induced": True})
-    assert [message["left"]["induced"] for message in found.result(timeout=60)] == [True, False, True]
-    job.lead.answer("INVALID")
-    assert gone.result(timeout=60) == last.result(timeout=60) == "INVALID"
+    stations = [job.lead, *job.others]
+    futures = [
+        job.later(station.meet, "", left=LEFT)
+        if station.rank == who
+        else job.later(station.meet, f"stage {station.rank}")
+        for station in stations
+    ]
+    assert [error_of(future, LeftError) for future in futures] == ["no"] * 3
+    again = [job.later(station.meet, "the verdict", station.rank, first) for station in stations]
+    assert [future.result(timeout=60) for future in again] == [0, 0, 0]
 
 
-def test_rank_0_that_cannot_go_on_stops_the_others(ranks):
-    """Whoever comes to a stage after that is sent on to the end of the case."""
+def test_what_was_said_is_wiped_out(ranks):
+    """A long run does not fill the board: the last meeting is on it, and how each rank is."""
     job = ranks()
-    found = job.later(job.lead.gather, "result", None, left=LEFT, last=True)
-    assert error_of(job.later(job.others[0].meet, "stage"), LeftError) == "no"
-    last = job.later(job.others[0].meet, "result", left={**LEFT, "induced": True})
-    assert [message["left"]["induced"] for message in found.result(timeout=60)] == [False, True]
-    job.lead.answer("INVALID")
-    assert last.result(timeout=60) == "INVALID"
+    for number in range(12):
+        other = job.later(job.others[0].meet, f"stage {number}")
+        job.lead.meet(f"stage {number}")
+        other.result(timeout=60)
+    kept = {name for name in job.board.texts if name.startswith("met/")}
+    assert kept == {"met/12/1", "met/12/answer"}
 
 
 def test_a_rank_that_dies_is_named_to_all(ranks):
@@ -109,17 +110,20 @@ def test_a_rank_that_goes_says_why(ranks):
 
 def test_who_hangs_is_who_does_not_wait(ranks):
     """Rank 2 is at the door like rank 0; rank 1 is not, and tells the line that it is at."""
-    job = ranks(3)
+    job = ranks(3, start=False)
     lead, other = job.later(job.lead.meet, "a door"), job.later(job.others[1].meet, "a door")
-    while 2 not in job.lead._arrived or not job.lead._waiting:
+    while not (job.others[1]._mine["waits"] and job.lead._mine["waits"]):
         time.sleep(0.01)
-    job.now = 61.0
+    for job.now in (0.0, 61.0):
+        for station in (*job.others, job.lead):
+            station.tick()
     text = error_of(lead)
     assert text.startswith(
         "rank 1 (b, pid 11) hangs: no progress for 60 s while `scan/rnn` ran (the last number of --perf-distributed)"
     )
     assert "rank 1 (b, pid 11) is at" in text
     assert "rank 2" not in text
+    job.others[1].tick()
     assert error_of(other) == text
 
 
@@ -131,19 +135,21 @@ def test_progress_of_any_rank_puts_the_limit_off(ranks):
     while job.lead.progressed < 50:
         time.sleep(0.01)
     job.now = 100.0
-    job.lead._tick()
+    job.lead.tick()
     assert not job.lead.broken
 
 
 def test_rank_0_may_take_its_time_alone(ranks):
     """It judges a case: the others wait for nothing that could hang."""
     job = ranks(start=False)
+    job.others[0].tick()
+    job.lead.tick()
     job.lead.alone, job.now = True, 1000.0
-    job.lead._tick()
-    assert job.lead._asked is None
+    job.lead.tick()
+    assert not job.lead.broken
     job.lead.alone = False
-    job.lead._tick()
-    assert job.lead._asked == 1000.0
+    job.lead.tick()
+    assert "rank 1 (b, pid 11) does not answer" in job.lead.broken
 
 
 def test_rank_0_that_is_silent_hangs(ranks):
@@ -151,10 +157,10 @@ def test_rank_0_that_is_silent_hangs(ranks):
     job = ranks(start=False)
     follower = job.others[0]
     job.now = 69.0
-    follower._tick()
+    follower.tick()
     assert not follower.broken
     job.now = 71.0
-    follower._tick()
+    follower.tick()
     assert follower.broken == "rank 0 (a, pid 10) has not been heard of for 60 s while `scan/rnn` ran"
 
 
@@ -185,39 +191,28 @@ def test_hanging_names_places():
 
 
 def test_ranks_hear_of_each_other():
-    """Rank 0 of all others, any other one of rank 0 alone; messages come in their order, each once."""
+    """Rank 0 of all others, any other one of rank 0 alone."""
     board = Board()
     with ThreadPoolExecutor() as pool:
-        first, second, third = pool.map(lambda rank: connect(board, rank, 3, wait_s=60), range(3))
-    assert [line.rank for line in first] == [1, 2]
-    (to_rank_0,) = second
-    assert to_rank_0.name == name_of(0, socket.gethostname(), os.getpid())
-    for number in range(3):
-        to_rank_0.send({"at": number})
-    third[0].send({"at": "third"})
-    assert [first[0].receive()["at"] for _ in range(3)] == [0, 1, 2]
-    assert first[1].receive() == {"at": "third"}
-    assert board.texts == {}
+        found = list(pool.map(lambda rank: greet(board, rank, 3, wait_s=60), range(3)))
+    assert [list(peers) for peers in found] == [[1, 2], [0], [0]]
+    assert found[1][0].name == name_of(0, socket.gethostname(), os.getpid())
 
 
 def test_a_rank_that_does_not_come_is_named():
     """Rank 2 of three, with no other one either."""
-    with pytest.raises(WireError, match="expected 3 ranks, found no rank 1, 2 in time"):
-        connect(Board(), 0, 3, wait_s=0.02)
+    with pytest.raises(AbsentRankError, match="expected 3 ranks, found no rank 1, 2 in time"):
+        greet(Board(), 0, 3, wait_s=0.02)
 
 
-def test_a_rank_is_lost_once_its_process_is_gone(monkeypatch):
+def test_a_rank_is_lost_once_its_process_is_gone():
     """One that can be seen may be silent for as long as it likes, and one that cannot for a minute."""
-    monkeypatch.setattr(transport, "TICK_S", 0.01)
     lives = True
-    seen, unseen = Connection(Board(), 0, 1, NAMES[1], lambda: lives), Connection(Board(), 0, 2, NAMES[2])
-    for line in (seen, unseen):
-        assert (line.receive(), line.open) == (None, True)
-        line.heard -= 2 * transport.SILENT_S
-        assert line.receive() is None
-    assert (seen.open, unseen.open) == (True, False)
+    seen, unseen = Peer(NAMES[1], "here", lambda: lives), Peer(NAMES[2])
+    assert [peer.is_lost(SILENT_S) for peer in (seen, unseen)] == [False, False]
+    assert [peer.is_lost(2 * SILENT_S) for peer in (seen, unseen)] == [False, True]
     lives = False
-    assert (seen.receive(), seen.open) == (None, False)
+    assert seen.is_lost(0.0)
 
 
 def test_only_a_process_that_can_be_seen_is_known_to_be_gone():
