@@ -11,7 +11,7 @@ ARGS   ?=
 RESULTS ?=
 SHUFFLE ?=
 ALL_TESTS ?=
-# One more than CI has cores: some tests wait.
+# One more than CI has cores: some tests wait. One that crashes is named, and not replaced: xdist may wait for ever then.
 WORKERS ?= 3
 TARGET  ?= tpu:v5e:2x4
 SIZE    ?=
@@ -36,7 +36,8 @@ perf-target:
 	  --perf-target=$(TARGET) $(if $(SIZE),--perf-size=$(SIZE)) $(ARGS)
 
 test: $(READY)
-	@SHUFFLE=$(SHUFFLE) ALL_TESTS=$(ALL_TESTS) $(RUN) pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@SHUFFLE=$(SHUFFLE) ALL_TESTS=$(ALL_TESTS) $(RUN) pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
+	  --max-worker-restart=0 $(ARGS)
 
 test-quick: $(READY)
 	@$(RUN) pytest tests/model tests/judge tests/keep tests/report -n auto --maxprocesses 4 $(ARGS)

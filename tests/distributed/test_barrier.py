@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import socket
 import subprocess
 import sys
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import pytest
 from support.ranks import LEFT, NAMES, Board, error_of
@@ -106,6 +108,28 @@ def test_a_rank_that_goes_says_why(ranks):
     job.others[0].leave("ended its session with exit code 2")
     for future in waits:
         assert error_of(future) == "rank 1 (b, pid 11) ended its session with exit code 2 while `scan/rnn` ran"
+
+
+def test_why_a_rank_goes_is_not_overwritten_by_what_it_was_before(ranks):
+    """A thread that says how the rank is may be slow: it had begun before the rank went."""
+    job = ranks(start=False)
+    station, put, begun, slow = job.others[0], job.board.put, threading.Event(), threading.Event()
+
+    def put_late(name, text):
+        if not json.loads(text)["why"]:
+            begun.set()
+            slow.wait(60)
+        put(name, text)
+
+    job.board.put = put_late
+    told = job.later(station.tick)
+    begun.wait(60)
+    gone = job.later(station.leave, "ended its session")
+    wait([gone], timeout=0.2)
+    slow.set()
+    told.result(timeout=60)
+    gone.result(timeout=60)
+    assert json.loads(job.board.texts["others/1"])["why"] == "ended its session"
 
 
 def test_who_hangs_is_who_does_not_wait(ranks):

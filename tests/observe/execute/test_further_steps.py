@@ -6,7 +6,7 @@ import gc
 import itertools
 import re
 from threading import Thread
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -362,6 +362,19 @@ def test_arrays_that_each_step_leaves_behind_are_counted_and_their_holder_is_nam
 
     stepped, _ = on_host(step, (X,), Carry((0,), required=True))
     assert (stepped.left.arrays, stepped.left.described) == (2, "2 × float32[4], held by train.LOSSES")
+
+
+def test_what_holds_an_array_is_not_named_where_it_is_no_container():
+    """Nor is a list of this module's own."""
+    train = ModuleType("train")
+
+    def step(x):
+        setattr(train, f"loss_{len(vars(train))}", SimpleNamespace(value=_double(x)))
+        return _double(x)
+
+    stepped, _ = on_host(step, (X,), Carry((0,), required=True))
+    assert stepped.left.arrays == 1
+    assert "list" not in stepped.left.described
 
 
 def of_a_cycle(x):

@@ -110,7 +110,7 @@ class RankBarrier:
         self._met = 0
         self._tests = threading.get_ident()
         self._owner: int | None = None
-        self._lock = threading.Lock()
+        self._lock, self._writing = threading.Lock(), threading.Lock()
         self._watcher = threading.Thread(target=self._watch, daemon=True, name="jaxgate ranks")
 
     @property
@@ -321,8 +321,9 @@ class RankBarrier:
         self.break_up(hanging(places, self.timeout_s, self.doing))
 
     def _publish(self) -> None:
-        self._mine["place"] = "" if self._mine["waits"] else self.where()
-        self._board.put(f"others/{self.rank}" if self.rank else "first/0", json.dumps(self._mine))
+        with self._writing:  # else an older state could follow a newer one
+            self._mine["place"] = "" if self._mine["waits"] else self.where()
+            self._board.put(f"others/{self.rank}" if self.rank else "first/0", json.dumps(self._mine))
 
 
 def enter(

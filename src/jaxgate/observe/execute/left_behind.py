@@ -53,13 +53,15 @@ class LeftBehind:
         cycles = _collected(named=self._seen is not None)
         after, leaves = len(jax.live_arrays()), jax.tree.leaves(tuple(mine))
         held, parts = {id(leaf) for leaf in leaves}, _parts(leaves)
-        live = [array for array in jax.live_arrays() if not (_alone(array) and array.unsafe_buffer_pointer() in parts)]
+        live = jax.live_arrays()
+        if parts:
+            live = [array for array in live if not (_alone(array) and array.unsafe_buffer_pointer() in parts)]
         if self._seen is not None:
             left = [array for array in live if id(array) not in self._seen | held]
             each = len(left) // steps
             if self.arrays is None or each < self.arrays:
                 self.arrays = each
-                self.described = _describe(left, steps) if each else ""
+                self.described = _describe(left, steps, live) if each else ""
             if self.cyclic_objects is None or cycles.total() // steps < self.cyclic_objects:
                 self.cyclic_objects = cycles.total() // steps
                 self.cycles = _named(cycles, steps)
@@ -117,16 +119,20 @@ def _kind(thing: Any) -> str:
     return f"{name} at {short_path(code.co_filename)}:{code.co_firstlineno}"
 
 
-def _describe(arrays: list[jax.Array], steps: int) -> str:
+def _describe(arrays: list[jax.Array], steps: int, live: list[jax.Array]) -> str:
     kinds = Counter(short(array) for array in arrays)
     named = shortlist([f"{count // steps} × {kind}" for kind, count in kinds.items() if count >= steps], MAX_NAMED)
-    holder = _holder(arrays[-1], arrays)
+    holder = _holder(arrays[-1], arrays, live)
     return f"{named}{f', held by {holder}' if holder else ''}"
 
 
-def _holder(array: jax.Array, beside: list[jax.Array]) -> str:
-    """What holds an array: the name of a module's variable, or the type of what it is in."""
-    found = [one for one in gc.get_referrers(array) if isinstance(one, _CONTAINERS) and one is not beside]
+def _holder(array: jax.Array, *beside: list[jax.Array]) -> str:
+    """What holds an array beside these lists: the name of a module's variable, or the type of what it is in."""
+    found = [
+        one
+        for one in gc.get_referrers(array)
+        if isinstance(one, _CONTAINERS) and not any(one is mine for mine in beside)
+    ]
     for container in found:
         for owner in gc.get_referrers(container):
             if isinstance(owner, dict) and "__name__" in owner:
