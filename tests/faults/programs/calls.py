@@ -1,7 +1,5 @@
 """Faults of calls: retraces, donation, results that must not be judged, plain Python around jitted steps."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 retrace = faults_of(kind="retrace")
@@ -310,6 +308,21 @@ HOST = (
         ("    return params, losses[-1]", "    LOSSES.extend(losses)\n    return params, losses[-1]"),
         moves={"kept_arrays"},
         culprit=r"^each step leaves arrays behind: 4 × float32\[\], held by \S*LOSSES",
+    ),
+    host(
+        "what is kept of each step is doubled first",
+        "host_loop",
+        ("def train(params", "LOSSES = []\n\n\ndef train(params"),
+        ("    return params, losses[-1]", "    LOSSES.append(losses[-1] * 2.0)\n    return params, losses[-1]"),
+        moves={"kept_arrays", "launches"},
+        culprit=r"^each step leaves arrays behind: 1 × float32\[\], held by \S*LOSSES",
+    ),
+    host(
+        "samples are sent one by one, and put together on the device",
+        "host_loop",
+        ("params, loss = step(params, x, y)", "params, loss = step(params, jnp.stack([*map(jax.device_put, x)]), y)"),
+        moves={"launches", "host_transfers"},
+        culprit=r"^moved between host and device in each call: \d+ for device_put at ",
     ),
     host(
         "the weights of each step stay in a table by their number",

@@ -1,7 +1,5 @@
 """Causes: who is named for what got worse, in which order, and who must not be."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -180,11 +178,7 @@ def test_what_a_guess_explains_counts_half():
 
 def test_the_root_comes_before_what_follows_from_it():
     """Of equals, a lost loop before the products that it leaves, and both before the operations."""
-    changes = {
-        "operations": {ADD: 64},
-        "matmuls": {DOT: 64},
-        "facts": {"matmul_flops": 9_000_000},
-    }
+    changes = {"operations": {ADD: 64}, "matmuls": {DOT: 64}, "facts": {"matmul_flops": 9_000_000}}
     named = causes("temp_bytes stablehlo_ops xla_flops", baseline(operations=LOOP), **changes)
     assert [text.split(" ")[0] for text in named] == ["a", "float32[8,64]", "perhaps"]
     assert named[0] == f"a loop is unrolled: stablehlo.while 1 → 0; {ADD} 3 → 64"
@@ -205,7 +199,6 @@ def test_a_retrace_is_named_as_it_was_explained():
 
 
 def test_a_retrace_explains_what_calls_show_and_nothing_else():
-    """Each count of the calls; no bytes."""
     found = explained(baseline(), culprits=Culprits(retraces=("batch: float32[8] → float32[7]",)))
     assert set(found.values()) == {frozenset({"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"})}
 
@@ -228,7 +221,6 @@ def test_what_is_no_longer_donated_is_named():
 
 
 def test_without_a_baseline_only_the_absence_of_all_donation_is_told():
-    """What is donated in part may well be meant so."""
     assert causes("peak_bytes", None, operations={}, matmuls={}, signature=(BATCH,)) == ["nothing is donated"]
     assert causes("peak_bytes", None, operations={}, matmuls={}) == []
 
@@ -290,7 +282,6 @@ def test_results_that_are_sharded_less_explain_lost_donation_and_retraces():
 
 
 def test_communication_that_grew_is_named():
-    """By kind, array and axes, with its line."""
     label = "psum float32[64,64] over data"
     culprits = Culprits(lines={label: "model.py:12"})
     sent = {"collectives": {label: 2}, "culprits": culprits}
@@ -418,11 +409,14 @@ def test_python_that_takes_longer_and_calls_no_more_waits():
 
 
 def test_arrays_that_each_step_leaves_behind_are_named():
-    """With what holds them."""
     lines = Culprits(kept="1 × float32[3], held by train.LOSSES")
     found = causes("kept_arrays", baseline(), facts={"kept_arrays": 1}, culprits=lines)
     assert found == ["each step leaves arrays behind: 1 × float32[3], held by train.LOSSES"]
     assert causes("kept_arrays", baseline(facts={"kept_arrays": 1}), facts={"kept_arrays": 1}, culprits=lines) == []
+    doubled = causes(
+        "kept_arrays launches", baseline(), facts={"kept_arrays": 1}, culprits=lines, launched={"multiply": 1}
+    )
+    assert doubled == [*found, "programs started in a call: multiply 0 → 1"]
 
 
 def test_functions_that_tracing_calls_more_are_named():
@@ -498,7 +492,6 @@ def test_a_routine_that_moved_into_a_loop_is_named():
 
 
 def test_products_that_give_more_of_the_same_operands_are_named():
-    """A convolution whose stride is gone."""
     small, large = "stablehlo.convolution 2x16x16x8xf32", "stablehlo.convolution 2x32x32x8xf32"
     known = baseline(operations={small: 1, ADD: 3}, facts={"matmul_flops": 250_000})
     found = causes("matmul_flops", known, operations={large: 1, ADD: 3})
@@ -507,7 +500,6 @@ def test_products_that_give_more_of_the_same_operands_are_named():
 
 
 def test_programs_of_one_function_are_named_where_launches_are_as_many():
-    """Each is traced and compiled by itself."""
     ours = tuple(launched_program(name="step", fingerprint=str(number)) for number in range(4))
     known = baseline(launched_programs=ours[:1], launched={"step": 4}, eager=True)
     found = causes("program_variants", known, launched_programs=ours, launched={"step": 4}, eager=True)
@@ -564,7 +556,6 @@ def test_less_recomputation_is_named_where_memory_grew():
 
 
 def test_a_barrier_where_nothing_is_computed_twice_is_no_recomputation():
-    """A loop that only moves what it carries."""
     moved = {"stablehlo.while 8x64xf32": 1, "stablehlo.dynamic_slice 8x64xf32": 2}
     known = baseline(
         operations={**moved, "stablehlo.optimization_barrier 8x64xf32": 1}, matmuls={}, facts={"matmul_flops": 0}
@@ -613,7 +604,6 @@ REMAT = {**LOOP, "stablehlo.optimization_barrier 8x64xf32": 1, STORE: 2}
     ],
 )
 def test_more_recomputation_is_named_where_products_are_more(before, made, named):
-    """The same products as before, more often."""
     known = baseline(operations=before, matmuls={DOT: 2}, facts={"matmul_flops": 600_000})
     found = causes("matmul_flops", known, operations=REMAT | {STORE: 1}, matmuls=made, facts={"matmul_flops": 900_000})
     assert found[0].startswith("more is recomputed, so less is kept: remat is new or keeps less") is named
@@ -638,7 +628,6 @@ def test_more_products_are_named():
 
 
 def test_wider_floats_are_named():
-    """The cast that there is more of, and its line."""
     label = "bfloat16[8,64] to float32"
     culprits = Culprits(lines={label: "model.py:7"})
     assert causes("widened_bytes", baseline(), widened={label: 4}, culprits=culprits) == [
@@ -694,6 +683,11 @@ def test_programs_that_python_starts_are_named():
     assert causes("host_transfers", baseline(), **moved) == [
         f"{text}4 for multiply; 3 for add; 1 for the host at train.py:35"
     ]
+    for program, moves_first in (("stack", True), ("dot", False)):
+        both = causes(
+            "host_transfers launches", before, transferred={"device_put": 8}, launched={program: 1}, eager=True
+        )
+        assert [one.startswith(text) for one in both] == [moves_first, not moves_first]
     assert causes("host_reads", baseline(), culprits=Culprits(reads=("2 × item() at loop.py:3",)), eager=True) == [
         "read back in each call: 2 × item() at loop.py:3"
     ]
@@ -863,7 +857,6 @@ def test_what_a_loop_keeps_for_the_way_back_is_not_its_body_written_out():
 
 
 def test_functions_come_before_what_they_call_of_python_itself():
-    """``len`` is called most, and says nothing."""
     known = baseline(called={})
     called = {"len": 73, "traceback.walk_stack": 44}
     text = causes("python_calls", known, called=called, facts={"python_calls": 117})[0]

@@ -1,7 +1,5 @@
 """Steps that go on: how many, what they count, and a state that nobody said is threaded."""
 
-from __future__ import annotations
-
 import gc
 import itertools
 import re
@@ -12,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.clocks import Ticking
 from support.processes import python
 
 from jaxgate.keep.cache import ReferenceCache
@@ -30,17 +29,6 @@ X = jnp.ones(4)
 _double = jax.jit(lambda x: x * 2)
 
 
-class Clock:
-    """Each reading is this much later than the one before."""
-
-    def __init__(self, tick=1000):
-        self.now, self.tick = 0, tick
-
-    def __call__(self):
-        self.now += self.tick
-        return self.now
-
-
 class Rank:
     """This process beside others, which are like it."""
 
@@ -53,7 +41,7 @@ class Rank:
 
 def on_host(function, args, next_args=None, *, clock=None, **how):
     """What further steps of plain Python show."""
-    clock = clock or Clock()
+    clock = clock or Ticking()
     jax.clear_caches()
     subject = EagerSubject(function, (args, {}), "subject")
     stepped = take_steps(subject, next_args, clock=clock)
@@ -62,7 +50,7 @@ def on_host(function, args, next_args=None, *, clock=None, **how):
 
 def jitted(function, args, next_args=None, *, declared=None, clock=None):
     """What those of a jitted function show."""
-    clock = clock or Clock()
+    clock = clock or Ticking()
     call = (args, {})
     lowered = lower(function, *call, role="subject", clock=clock)
     compile_program(lowered, clocks=CLOCKS)
@@ -108,7 +96,6 @@ def test_another_shape_at_the_fifth_step():
 
 
 def test_what_is_compiled_once_is_no_retrace():
-    """A loop that evaluates at every fifth step."""
     evaluate = jax.jit(lambda w: w / 3)
     _, found = on_host(now_and_then(5, lambda w, _: evaluate(w)), *carried())
     assert (found.traces, found.compiles, found.retraces) == (0, 0, ())
@@ -128,7 +115,7 @@ def test_a_jitted_step_whose_arguments_change_at_the_seventh():
 def test_there_are_as_many_as_fit(tick, steps):
     """The clock is read twice in a step: one of two readings takes two of them, and counts one."""
     calls = []
-    on_host(lambda x: calls.append(x) or _double(x), (X,), clock=Clock(tick))
+    on_host(lambda x: calls.append(x) or _double(x), (X,), clock=Ticking(tick))
     assert len(calls) == steps
 
 
@@ -140,7 +127,6 @@ def test_ranks_take_none():
 
 
 def test_a_red_case_takes_no_further_ones():
-    """Each might compile for seconds."""
     calls = []
     stepped, found = on_host(lambda x: calls.append(x) or jax.jit(lambda v: v + 1)(x), (X,))
     assert (len(stepped.retraces), found.retraces, len(calls)) == (2, (), STEPS)
@@ -188,7 +174,6 @@ def test_who_threads_nothing_any_more_ends_them_and_nothing_else():
 
 
 def test_a_later_step_that_fails_ends_them():
-    """The line says so; nothing is judged by it."""
     _, found = on_host(fails_at(9), (X,))
     assert found.unseen.startswith("step 9: RuntimeError: no more data")
 
@@ -258,7 +243,7 @@ def test_one_of_two_states_is_not_guessed():
     found = jitted(mixed, (tree, tree))
     assert (found.traces, found.unseen) == (0, "nothing is threaded (carry='params' or carry='average')")
     computation = Computation(subject=mixed, args=(tree, tree))
-    clocks = Clocks(wall=Clock())
+    clocks = Clocks(wall=Ticking())
     assert observe(lambda: computation, store=None, sampling=False, clocks=clocks).measurement.unseen == found.unseen
 
 
@@ -277,7 +262,7 @@ def test_a_state_that_the_function_does_not_take_is_left_alone():
 def test_facts_count_further_steps_as_steady_ones():
     """Three steps were clean; one trace and one compile after them are red."""
     computation = Computation(subject=WEAK, args=(STATE, X))
-    seen = observe(lambda: computation, store=None, sampling=False, clocks=Clocks(wall=Clock())).measurement
+    seen = observe(lambda: computation, store=None, sampling=False, clocks=Clocks(wall=Ticking())).measurement
     assert (seen.facts.traces, seen.facts.sampled_traces, seen.facts.sampled_compiles) == (1, 1, 1)
     assert "state['lr']" in seen.culprits.retraces[0]
 
@@ -285,7 +270,7 @@ def test_facts_count_further_steps_as_steady_ones():
 def test_the_line_of_plain_python_says_where_its_steps_end():
     """What is not counted must not look like nothing to count."""
     computation = Computation(subject=fails_at(5), args=(X,), eager=True)
-    clocks = Clocks(wall=Clock(MS))
+    clocks = Clocks(wall=Ticking(MS))
     found = observe(lambda: computation, store=None, sampling=False, clocks=clocks).measurement.unseen
     assert found.startswith("step 5: RuntimeError: no more data")
 
@@ -352,7 +337,6 @@ ONCE = []
 
 
 def test_arrays_that_each_step_leaves_behind_are_counted_and_their_holder_is_named():
-    """Whether they are results, or made on the way."""
     train = ModuleType("train")
     train.LOSSES = []
 
@@ -365,7 +349,6 @@ def test_arrays_that_each_step_leaves_behind_are_counted_and_their_holder_is_nam
 
 
 def test_what_holds_an_array_is_not_named_where_it_is_no_container():
-    """Nor is a list of this module's own."""
     train = ModuleType("train")
 
     def step(x):
@@ -391,13 +374,22 @@ def of_the_first_steps(x):
     return _double(x)
 
 
+def of_the_last_step(x):
+    """Something that comes once, at the last of the first steps."""
+    ONCE.append(None)
+    if len(ONCE) == steps.STEPS:
+        ONCE[-1] = _double(x)
+    return _double(x)
+
+
+SLOWLY = [(_double, 0), (of_a_cycle, 0), (of_the_last_step, 0)]
+
+
 @pytest.mark.parametrize(
     "next_args", [None, Carry((0,), required=True), lambda _, args: (args[0] + 0,)], ids=["again", "carried", "made"]
 )
 @pytest.mark.parametrize(
-    ("step", "more_ns"),
-    [(_double, 10**9), (_double, 0), (of_a_cycle, 10**9), (of_a_cycle, 0), (of_the_first_steps, 10**9)],
-    ids=["handed on", "handed on, slowly", "a cycle", "a cycle, slowly", "kept once"],
+    ("step", "more_ns"), [*SLOWLY, (_double, 10**9), (of_a_cycle, 10**9), (of_the_first_steps, 10**9)]
 )
 def test_what_is_handed_on_collected_or_kept_once_is_not_left_behind(step, next_args, more_ns, monkeypatch):
     """However the arguments of the next step come about, and however few further steps there is time for."""
@@ -464,7 +456,6 @@ def test_no_collection_comes_before_cycles_are_counted(count):
 
 
 def test_a_jitted_subject_is_not_looked_at():
-    """Nothing of its Python runs."""
     case = Computation(subject=jax.jit(lambda x: x * 2), args=(X,))
     measured = observe(lambda: case, store=None, sampling=False).measurement
     assert (measured.facts.kept_arrays, measured.later, measured.steps) == (None, {}, 0)

@@ -1,7 +1,4 @@
-"""What made a call dearer around its program: how arguments arrive, what plain Python starts, Python in each call.
-
-Arguments that arrive with more to do than those of the baseline: the gate puts them in place, a call has to.
-"""
+"""What made a call dearer around its program: how arguments arrive, what plain Python starts, Python in each call."""
 
 from __future__ import annotations
 
@@ -63,6 +60,8 @@ _SUMMED = frozenset(
     }
 )  # fmt: skip
 """What is added up over launches: more of the same programs is more of it."""
+_JOINS = frozenset({"concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"})
+"""Programs that put arrays together."""
 _BUILTINS = frozenset(vars(builtins))
 """Python's own functions, which others call."""
 _MINOR = 20
@@ -76,21 +75,33 @@ def arrives(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         yield Cause(text=text, explains=frozenset({*ARRIVAL_FACTS, "jax_calls", "dispatch_ns"}))
 
 
+def _by_launches(now: Measurement, baseline: Baseline | None) -> frozenset[str]:
+    """Facts that launches move: with programs that are new or gone, and none that changed, all that is added up over them."""
+    pairs = () if baseline is None else changed_programs(now.launched_programs, baseline.launched_programs)
+    summed = baseline is not None and not any(ours and theirs for ours, theirs in pairs)
+    return frozenset({"launches"}) | (_SUMMED if summed else frozenset())
+
+
 def launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Programs that plain Python starts, and what it moves between host and devices."""
+    """Programs that plain Python starts, and what it moves between host and devices.
+
+    Arrays that are moved one by one are put together by a program that was not there before: it follows from the moves.
+    """
     text = grown(now.launched, None if baseline is None else baseline.launched, now.culprits.lines)
+    by_launches = _by_launches(now, baseline)
     if text:
-        explains = frozenset({"launches", "host_ns", "run_ns"})
         pairs = () if baseline is None else changed_programs(now.launched_programs, baseline.launched_programs)
-        if baseline is not None and not any(ours and theirs for ours, theirs in pairs):
-            explains |= _SUMMED
+        explains = by_launches | {"host_ns", "run_ns"}
         if any(theirs and theirs.facts.get("donated_bytes") and not ours for ours, theirs in pairs):
             explains |= {"donated_bytes", "aliased_bytes"}  # with the program that was given them
         yield Cause(text=f"programs started in a call: {text}", explains=explains)
     text = _moves(now, baseline)
     if text:
         text = f"moved between host and device in each call: {text}"
-        yield Cause(text=text, explains=frozenset({"host_transfers", "host_ns"}))
+        joins = baseline is not None and set(more_of(now.launched, baseline.launched)) <= _JOINS
+        yield Cause(
+            text=text, explains=frozenset({"host_transfers", "host_ns"}) | (by_launches if joins else frozenset())
+        )
 
 
 def donates_less(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -242,10 +253,11 @@ def starts_later(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]
 
 
 def keeps_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Arrays that each step leaves behind."""
+    """Arrays that each step leaves behind: they add up, and lead over the programs that make them."""
     before = None if baseline is None else baseline.facts.kept_arrays
     if now.culprits.kept and (now.facts.kept_arrays or 0) > (before or 0):
-        yield Cause(text=f"each step leaves arrays behind: {now.culprits.kept}", explains=frozenset({"kept_arrays"}))
+        text = f"each step leaves arrays behind: {now.culprits.kept}"
+        yield Cause(text=text, explains=frozenset({"kept_arrays"}) | _by_launches(now, baseline))
 
 
 def makes_cycles(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:

@@ -1,6 +1,6 @@
 """What a step leaves behind: arrays that something holds, and reference cycles.
 
-Arrays are held by a list that grows, or a cache that nobody empties; cycles, and the arrays in them, live on until Python's
+A list that grows, or a cache that nobody empties, holds arrays; cycles, and the arrays in them, live on until Python's
 collector comes.
 """
 
@@ -28,10 +28,10 @@ class LeftBehind:
     Attributes:
         arrays: Arrays that each step has left behind and something holds, as far as all looks agree; ``None`` before there
             were two.
-        cyclic_objects: Python objects in reference cycles that each step has made, likewise.
-        cyclic_arrays: Arrays that only the collector frees, likewise.
+        cyclic_objects: Python objects in reference cycles that each step has made; ``None`` before there were two looks.
+        cyclic_arrays: Arrays that only the collector frees; ``None`` before there were two looks.
         described: The arrays that are held, and by what, for people; empty if there are none.
-        cycles: What is in the cycles, likewise.
+        cycles: What is in the cycles, for people; empty if there are none.
     """
 
     def __init__(self) -> None:
@@ -42,12 +42,16 @@ class LeftBehind:
         self.cycles = ""
         self._seen: set[int] | None = None
 
-    def look(self, mine: Iterable[Any], *, steps: int = 1) -> None:
-        """Count what is alive, is not in what the caller holds, and was not alive before, or only because the caller held it.
+    @property
+    def any(self) -> bool:
+        """Whether each step left something behind, as far as was looked."""
+        return bool(self.arrays or self.cyclic_objects or self.cyclic_arrays)
 
-        Args:
-            mine: Arguments and results of the last step.
-            steps: How many there were since the look before, without a collection.
+    def look(self, mine: Iterable[Any], *, steps: int = 1) -> None:
+        """Count what is new since the last look: alive, not held by the caller now, and not alive before but for the caller.
+
+        ``mine`` are arguments and results of the last step; ``steps`` were made since the look before, without a
+        collection.
         """
         before = len(jax.live_arrays())
         cycles = _collected(named=self._seen is not None)

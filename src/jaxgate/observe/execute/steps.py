@@ -1,6 +1,6 @@
 """A few real calls of the subject, each fed from the one before: what is traced and compiled again shows here.
 
-Steps that go on from the first ones, as many as half a second holds: what comes at every so many steps shows here.
+Further steps go on from these for half a second, to show what comes at every so many steps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from jaxgate.observe.trace.retraces import Blame, Culprit, retrace_lines
 
 @dataclass(frozen=True, slots=True)
 class Further:
-    """What was traced and compiled in the step that ended those after the first ones (all must be 0).
+    """What was traced and compiled in the last of the further steps (all must be 0).
 
     Attributes are those of ``Stepped``, and:
         unseen: What is not threaded though it could be, in words; empty if there is nothing.
@@ -42,8 +42,8 @@ class Further:
     retraces: tuple[str, ...] = ()
     unseen: str = ""
     later: Mapping[str, int] = field(default_factory=dict)  # what plain Python compiled for the first time, to the step
-    lines: Mapping[str, str] = field(default_factory=dict)  # the source lines of these
-    steps: int = STEPS  # the last one that was taken
+    lines: Mapping[str, str] = field(default_factory=dict)  # source lines of these functions
+    steps: int = STEPS  # the number of the last step
 
 
 @dataclass(slots=True)
@@ -86,12 +86,8 @@ def take_steps(
 ) -> Stepped:
     """Call the subject ``STEPS`` times, each step fed from the one before.
 
-    Args:
-        subject: What is called.
-        next_args: Threads the state; ``None`` if nothing is threaded.
-        clock: Monotonic nanoseconds.
-        own: Times the first call instead, where it traces and compiles.
-        together: The ranks that take the steps: one that compiles another program for one of them would wait for ever.
+    ``own`` times the first call instead of ``clock``, where it traces and compiles. A rank that compiles another
+    program than the others would wait for ever.
 
     Raises:
         InvalidCaseError: If a call fails, ranks are given other arguments, it gives nothing to wait for, or the result is not a number.
@@ -163,7 +159,7 @@ def following(subject: Subject, next_args: NextArgs | None, output: Any, call: C
 
 
 MORE_NS = 500_000_000
-"""What the further ones may take."""
+"""Time that the further steps may take."""
 
 
 @uncollected()
@@ -172,15 +168,10 @@ def take_further_steps(
 ) -> Further:
     """Go on from the steps until one traces or compiles again.
 
-    What misses for the first time does not count, nor what that takes: a loop that looks at its state at every fifth step
-    compiles that once. What a step gives is not looked at: numbers may drift as far as they would in a sample.
-
-    Args:
-        subject: The subject, after its steps.
-        stepped: What they showed; it is red already where one of them retraced, and nothing more is done.
-        declared: Whether somebody said what is threaded, or that nothing is.
-        clock: Monotonic nanoseconds.
-        together: The ranks that take the steps; where there are several, none goes on.
+    What misses for the first time does not count, nor what that takes: a loop that looks at its state at every fifth
+    step compiles that once. What a step gives is not looked at: numbers may drift as far as they would in a sample. If
+    ``stepped`` retraced it is red already, and nothing more is done. ``declared`` means that somebody said what is
+    threaded, or that nothing is. Several ranks do not go on.
 
     Returns:
         What was seen. A step that fails, or that there are no arguments for, is the end: the first ones went well.
@@ -199,8 +190,10 @@ def take_further_steps(
     later: dict[str, int] = {}
     lines: dict[str, str] = {}
     before = argument_keys(*call, subject.names, subject.static)
+    # What was left behind once is left by the process; one more step, however long, tells it from what each step leaves.
+    sure = STEPS + (not subject.name and stepped.left.any)
     for step in range(STEPS + 1, MAX_STEPS + 1):
-        if step > least and spent_ns + stepped.step_ns > MORE_NS:
+        if step > max(least, sure) and spent_ns + stepped.step_ns > MORE_NS:
             break
         begin = clock()
         try:
@@ -229,7 +222,7 @@ def take_further_steps(
 
 
 def _broken_off(error: InvalidCaseError, seen: Further, *, wanted: bool) -> Further:
-    """What was seen before a step failed: who made it may have had no more in mind.
+    """What was seen before a step failed: its author may have meant no further step.
 
     Raises:
         InvalidCaseError: If the step was wanted.
@@ -240,7 +233,7 @@ def _broken_off(error: InvalidCaseError, seen: Further, *, wanted: bool) -> Furt
 
 
 def _compiled_here(events: Events, culprits: Sequence[Culprit]) -> dict[str, str]:
-    """What this thread has compiled, to the line that calls it; a loader's compiles when it likes."""
+    """Functions that this thread compiled, to the line that calls each; a loader's thread compiles when it likes."""
     mine = {event.function for event in events.log if event.thread == events.thread}
     return {one.shown: one.where for one in culprits if one.compiles and one.function in mine}
 
@@ -248,7 +241,7 @@ def _compiled_here(events: Events, culprits: Sequence[Culprit]) -> dict[str, str
 def _compiled_first(events: Events, culprits: Sequence[Culprit]) -> tuple[dict[str, int], dict[str, str]]:
     """How many programs of each function there are, and its line; of several of one name (lambdas) the most.
 
-    Not of JAX's own, which a table that is made once may have needed.
+    JAX's own functions are left out: a table that is made once may have needed them.
     """
     known = [one for one in culprits if one.defined]
     lines = _compiled_here(events, known)
@@ -256,7 +249,7 @@ def _compiled_first(events: Events, culprits: Sequence[Culprit]) -> tuple[dict[s
 
 
 def _threaded(subject: Subject, stepped: Stepped, name: str, threaded: Call, call: Call) -> Further:
-    """A step fed from the result, which has other types than were given: a loop that threads it traces at its second."""
+    """Step with a result that has other types than were given: a loop that threads it traces at its second step."""
     arguments = on_device(*threaded)
     before, seen = (argument_keys(*one, subject.names, subject.static) for one in (call, arguments))
     try:
@@ -274,11 +267,7 @@ def _threaded(subject: Subject, stepped: Stepped, name: str, threaded: Call, cal
 
 
 def _found(
-    subject: Subject,
-    step: str,
-    culprits: Sequence[Culprit],
-    before: Sequence[ArgumentKey],
-    seen: Sequence[ArgumentKey],
+    subject: Subject, step: str, culprits: Sequence[Culprit], before: Sequence[ArgumentKey], seen: Sequence[ArgumentKey]
 ) -> Further:
     lines = retrace_lines(step, culprits, subject=subject.name, before=before, after=seen, names=subject.names)
     return Further(
