@@ -98,8 +98,8 @@ def cost(target_ns: int, repeats: int, folder: Path) -> list[str]:
         opponents, margins = Opponents(ReferenceCache(None)), Margins(FloorStore(None))
         instruments = Instruments()
         duels = BaselineDuels(
-            store,
-            DuelBudget(None),
+            programs=store,
+            budget=DuelBudget(None),
             margins=margins,
             opponents=opponents,
             instruments=instruments,

@@ -19,21 +19,9 @@ from pathlib import Path
 LEAST = 95.0
 """Per cent of the core's lines and branches, added up."""
 ROOMS = (
-    "cli",
-    "distributed",
-    "engine",
-    "explain",
-    "judge",
-    "keep",
-    "model",
-    "observe",
-    "plugin",
-    "processes",
-    "report",
-    "runs",
-    "shards",
-    "store",
-)
+    "cli", "distributed", "engine", "explain", "judge", "keep", "model", "observe", "plugin", "processes", "report",
+    "runs", "shards", "store",
+)  # fmt: skip
 TESTS = [f"tests/{room}" for room in ROOMS]
 """Those of the core; planted mistakes run it again, several times slower while they are traced."""
 REPOSITORY = Path(__file__).resolve().parents[1]

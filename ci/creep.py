@@ -22,10 +22,12 @@ from multiprocessing import get_context
 from random import Random
 from statistics import median
 
-from jaxgate.ext.history.changes import Shifts, time_shifts
+from jaxgate.ext.history.chain import chain_times
+from jaxgate.ext.history.changes import Shifts, find_shifts
 from jaxgate.ext.history.drift import Step
 from jaxgate.ext.history.model import HistoryPoint
 from jaxgate.model.verdict import BaselineName
+from jaxgate.model.waiver import TIME
 
 RUNS = 200
 WEEK = 7
@@ -43,6 +45,12 @@ STUDENT_SPREAD = 1.134
 """Standard deviation of the normal distribution that has the quartiles of Student's t with 3 degrees of freedom."""
 KINDS = ("quiet", "creep", "step")
 Look = Callable[[Sequence[HistoryPoint]], Shifts]
+
+
+def time_shifts(points: Sequence[HistoryPoint]) -> Shifts:
+    """Steps and creep of a case's time, by the chain of its duels."""
+    chain = chain_times(points)
+    return Shifts() if chain is None else find_shifts(chain.points, TIME)
 
 
 def normal(random: Random) -> float:

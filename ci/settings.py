@@ -30,7 +30,7 @@ from jaxgate.model.computation import Computation
 from jaxgate.observe.machine.jax_settings import know_defaults
 from jaxgate.observe.measure import observe
 from jaxgate.observe.program.executable_fingerprint import executable_fingerprint
-from jaxgate.processes.defaults_query import find_defaults
+from jaxgate.processes.jax_query import find_defaults
 
 NUMBERS = {"jax_num_cpu_devices": 2, "jax_export_calling_convention_version": 9}
 """Another value where one more than the default is none."""

@@ -19,6 +19,9 @@ from support.project import Project
 
 if TYPE_CHECKING:
     from support.fakes import Lab
+    from support.targets import CompilerHere
+
+    from jaxgate.ext.targets.model import Target
 
 
 SETTINGS = ("CI", "JAXGATE_STRICT", "JAXGATE_BASELINES")
@@ -129,3 +132,18 @@ def lab(project: Project, monkeypatch: pytest.MonkeyPatch) -> Lab:
     found = Lab(project.path, monkeypatch)
     project.instruments = found.instruments
     return found
+
+
+@pytest.fixture
+def compilers(lab: Lab) -> list[CompilerHere]:
+    """Those that runs opened for hardware that is not there."""
+    from support.targets import CompilerHere
+
+    opened: list[CompilerHere] = []
+
+    def open_target(target: Target) -> CompilerHere:
+        opened.append(CompilerHere(target))
+        return opened[-1]
+
+    lab.instruments["open_target"] = open_target
+    return opened

@@ -1,7 +1,5 @@
 """docs/architecture.md leads from a line in the terminal to a function: each file and function that it names is there."""
 
-from __future__ import annotations
-
 import ast
 import re
 

@@ -1,7 +1,5 @@
 """A capability is one folder: without it the rest works, and no help speaks of it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -12,21 +10,10 @@ from support.corpora import one_of
 from support.paths import REPOSITORY
 
 COMMANDS = {
-    "alerts": "",
-    "bisect": "bisect",
-    "check": "check",
-    "diff": "diff",
-    "doctor": "doctor",
-    "explain": "explain",
-    "repro": "repro",
-    "shards": "merge",
-    "loop": "",
-    "metrics": "",
-    "start": "",
-    "store": "store",
-    "watch": "",
+    "alerts": "", "bisect": "bisect", "check": "check", "diff": "diff", "doctor": "doctor", "explain": "explain",
+    "repro": "repro", "shards": "merge", "loop": "", "metrics": "", "start": "", "store": "store", "watch": "",
     "ranks": "",
-}
+}  # fmt: skip
 """Folders of ``ext/`` that can be taken away today, and the command that goes with each."""
 TEST = """
 import jax.numpy as jnp
@@ -83,7 +70,6 @@ def test_a_folder_can_be_taken_away(run, commands, tmp_path, capability):
 
 
 def test_all_of_them_can_be_taken_away_at_once(run, commands, tmp_path):
-    """A gate records and judges without any."""
     assert commands
     source = tmp_path / "src"
     shutil.copytree(REPOSITORY / "src", source, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,7 +1,5 @@
 """The pages as a whole: short where they must be, linked from the index, and true where a test can hold them to it."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import runpy
@@ -27,13 +25,11 @@ def links(text):
 
 
 def test_the_readme_is_short():
-    """One page on most screens, twice."""
     assert len(README.splitlines()) <= MOST_LINES
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 def test_links_lead_somewhere(page):
-    """No page names a file that is not there."""
     assert [link for link in links(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()] == []
 
 
@@ -44,7 +40,6 @@ def test_every_page_is_in_the_index():
 
 
 def test_culprits_in_the_readme_were_said_of_planted_mistakes():
-    """To the letter, up to where they are cut."""
     planted = (DOCS / "planted.md").read_text(encoding="utf-8")
     rows = [re.split(r"(?<!\\)\|", row) for row in README.partition("## What it catches")[2].splitlines()]
     said = [text for row in rows if len(row) == 5 for text in re.findall(r"`([^`]+)`", row[3])]
@@ -85,7 +80,6 @@ def test_the_page_of_the_gate_has_all_its_arguments():
 
 
 def test_the_glossary_is_in_order():
-    """Of the alphabet, each word once."""
     words = re.findall(r"^\| \*\*(.+?)\*\* \|", (DOCS / "glossary.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert len(words) > 20
     assert words == sorted(set(words))

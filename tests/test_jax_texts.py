@@ -1,7 +1,5 @@
 """The page of what JAX promises to nobody: every row leads to code and to tests that are there and carry the mark."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

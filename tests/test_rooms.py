@@ -1,7 +1,5 @@
 """The arrows between the rooms of the code, read from its import statements."""
 
-from __future__ import annotations
-
 import ast
 import shutil
 from collections import Counter
@@ -30,10 +28,10 @@ ROOMS = {
 """Which rooms each room may import."""
 
 ROLES = {
-    "model": "energy/protocol history/drift",
+    "model": "history/drift",
     "observe": "growth/probe loop/held loop/moves loop/resume loop/watch energy/counters energy/nvml_counter energy/rapl_counter energy/run opinion/agreement opinion/ask opinion/interpreter watch/gates watch/recorder "
     "opinion/traits profile/capture profile/op_names profile/programs profile/xplane ranks/job start/watch "
-    "repro/anonymous repro/contents repro/edit repro/inputs repro/jax_code repro/modules repro/server "
+    "repro/anonymous repro/contents repro/edit repro/jax_code repro/modules repro/server "
     "repro/standalone targets/compiled targets/compilers targets/interface targets/topology",
     "judge": "history/chain profile/operations ranks/merge upgrade/launches doctor/checkup shards/cut shards/merge",
     "keep": "store/shelf upgrade/notes history/store profile/events",
@@ -44,22 +42,13 @@ ROLES = {
     "engine": "history/changes bisect/search diff/sides history/budget history/stored opinion/case profile/evidence repro/delta_debugging "
     "repro/oracles repro/program_pair repro/reduction times/case",
     "plugin": "loop/gate ranks/gate ranks/lost start/gate ranks/plugin targets/gate upgrade/child upgrade/plugin shards/plugin watch/watcher history/terminal opinion/terminal",
-    "cli": "check/github targets/runs repro/file profile/tensorboard",
+    "cli": "check/github targets/runs repro/file",
 }
 """Which room's rules a module of a capability in ``ext/`` keeps, where its name does not say so."""
 BY_NAME = {
-    "model": "model",
-    "judge": "judge",
-    "text": "report",
-    "command": "cli",
-    "run": "cli",
-    "mode": "plugin",
-    "kept": "keep",
-    "check": "engine",
-    "ending": "engine",
-    "pages": "report",
-    "writing": "cli",
-}
+    "model": "model", "judge": "judge", "text": "report", "command": "cli", "run": "cli", "mode": "plugin",
+    "kept": "keep", "check": "engine", "ending": "engine", "pages": "report", "writing": "cli",
+}  # fmt: skip
 ROLE = {name: role for role, names in ROLES.items() for name in names.split()}
 
 WRITERS = {"keep", "processes", "src/jaxgate/ext/profile/capture.py", "workloads/__main__.py"}
@@ -68,17 +57,9 @@ catalogue's page in this repository."""
 WRITES = {"write_text", "write_bytes", "unlink", "rmdir", "rmtree", "touch", "rename", "opened to write"}
 
 READS = {
-    "read_text",
-    "read_bytes",
-    "open",
-    "fdopen",
-    "fromfile",
-    "memmap",
-    "ZipFile",
-    "GzipFile",
-    "LZMAFile",
+    "read_text", "read_bytes", "open", "fdopen", "fromfile", "memmap", "ZipFile", "GzipFile", "LZMAFile",
     "decompress",
-}
+}  # fmt: skip
 OWN = {"read_text", "read_bytes"}
 """What ``keep/files.py`` calls its functions; those of a path are methods."""
 LIBRARIES = {"np", "numpy", "json", "tomllib", "pickle", "marshal"}
@@ -295,19 +276,19 @@ JOINTS = {
     "loop": "plugin/hooks",
     "start": "plugin/hooks",
     "watch": "plugin/hooks",
-    "history": "cli/pytest_arguments engine/instruments engine/run/ending engine/run/orphans engine/run/session ext/diff/run "
+    "history": "cli/pytest_arguments engine/instruments engine/run/ending engine/run/orphans engine/run/session ext/diff/command "
     "ext/diff/sides keep/waivers model/verdict plugin/session_start report/pull_request report/results "
     "report/text",
-    "opinion": "engine/instruments engine/run/session ext/repro/oracles ext/repro/reduction ext/repro/run judge/verdict "
+    "opinion": "engine/instruments engine/run/session ext/repro/compile_server ext/repro/oracles ext/repro/reduction ext/repro/run judge/verdict "
     "model/verdict",
-    "page": "ext/diff/page ext/diff/run ext/history/command ext/history/page ext/targets/runs",
+    "page": "ext/diff/page ext/diff/command ext/history/command ext/history/page ext/targets/runs",
     "pages": "engine/run/result_files ext/shards/command",
     "parts": "cli/main engine/run/ending engine/run/result_files plugin/gating_run plugin/options/kinds",
     "profile": "engine/instruments engine/run/session model/outcome model/verdict report/case_page report/text",
     "targets": "cli/gate engine/instruments engine/run/session keep/baselines model/chips model/workload "
     "observe/hlo/demand observe/measure observe/observation observe/tools plugin/gate plugin/session_start",
     "store": "keep/programs",
-    "times": "engine/instruments engine/repeats engine/run/session plugin/modes/trim",
+    "times": "engine/repeats engine/run/session plugin/modes/trim",
     "upgrade": "engine/run/session ext/bisect/releases ext/bisect/revisions ext/bisect/run plugin/gating_run "
     "plugin/session_start plugin/terminal",
 }
@@ -348,7 +329,6 @@ def test_no_folder_is_too_long_to_look_over():
 
 @pytest.mark.parametrize("file", files(), ids=lambda file: file.as_posix().removeprefix("src/"))
 def test_no_arrow_is_forbidden(file):
-    """The file imports only what its room may."""
     assert violations(REPOSITORY, file) == []
 
 

@@ -1,7 +1,5 @@
 """Each room is as large as docs/architecture.md allows, and no larger: growth is a decision in review."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -48,10 +48,7 @@ def kernel_call(body: Callable[..., None], *arrays: jax.Array, **about: Any) -> 
     """Run a kernel: by Triton or Mosaic where there is one, interpreted on CPU."""
     call = partial(pl.pallas_call, body, **about)
     called: jax.Array = jax.lax.platform_dependent(
-        *arrays,
-        cpu=call(interpret=True),
-        tpu=call(),
-        default=call(compiler_params=triton.CompilerParams()),
+        *arrays, cpu=call(interpret=True), tpu=call(), default=call(compiler_params=triton.CompilerParams())
     )
     return called
 

@@ -104,10 +104,7 @@ ONE_PROGRAM = grows("stablehlo_ops", "samples") <= 0
 
 
 def over_samples(
-    args: tuple[Any, ...],
-    *positions: int,
-    quarters: Sequence[int] = (1, 2, 4),
-    claims: Sequence[Any] = (ONE_PROGRAM,),
+    args: tuple[Any, ...], *positions: int, quarters: Sequence[int] = (1, 2, 4), claims: Sequence[Any] = (ONE_PROGRAM,)
 ) -> Growth:
     """With some quarters of the samples, which are the first axis of the arguments at these positions."""
     everything = jax.tree.leaves(args[positions[0]])[0].shape[0]

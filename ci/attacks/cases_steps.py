@@ -244,11 +244,7 @@ ATTACKS = (
         "a tolerance that is an argument: a loop takes more turns",
         one_file(SOLVER, ("jnp.float32(1e-1)", "jnp.float32(1e-6)")),
     ),
-    Attack(
-        "22b",
-        "a tolerance that is compiled in",
-        one_file(SOLVER, ("state[1] > close", "state[1] > close * 1e-3")),
-    ),
+    Attack("22b", "a tolerance that is compiled in", one_file(SOLVER, ("state[1] > close", "state[1] > close * 1e-3"))),
     Attack(
         "23a",
         "a list that keeps the result of every step",

@@ -20,21 +20,12 @@ _SHAPES = (
 _LAYOUTS = ("batch-on-8", "fsdp-on-8", "hybrid-on-2x4", "hybrid-on-4x2", "model-on-1x8")
 _SAVED = ("dots", "everything", "names", "nothing")
 MARKS = (
-    "</script><script>document.title='ran'</script>",
-    "<img src=x onerror=\"document.title='ran'\">",
-    '"><svg onload="document.title=\'ran\'">',
-    "' onmouseover='document.title=`ran`'",
-    "javascript:document.title='ran'",
-    "[a](javascript:document.title='ran')",
-    "<!--<script>",
-    "]]>{{ 7*7 }}{% raw %}",
-    "\u202egnirts\u2066",
-    "\x1b[2J\x00\x07",
-    "\u2028document.title='ran'\u2029",
-    "../../../etc/passwd",
-    "constructor",
-    "__proto__",
-)
+    "</script><script>document.title='ran'</script>", "<img src=x onerror=\"document.title='ran'\">",
+    '"><svg onload="document.title=\'ran\'">', "' onmouseover='document.title=`ran`'",
+    "javascript:document.title='ran'", "[a](javascript:document.title='ran')", "<!--<script>",
+    "]]>{{ 7*7 }}{% raw %}", "\u202egnirts\u2066", "\x1b[2J\x00\x07", "\u2028document.title='ran'\u2029",
+    "../../../etc/passwd", "constructor", "__proto__",
+)  # fmt: skip
 """Names that try to run, to lead elsewhere, or to be read otherwise than they are written."""
 
 

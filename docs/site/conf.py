@@ -79,7 +79,7 @@ root_doc = "README"
 include_patterns = ["README.md", "docs/*.md", "workloads/README.md", "workloads/contrast/README.md", f"{API}.rst"]
 nitpick_ignore_regex = [("py:.*", r"(?!jaxgate\.).*")]  # names of others: their pages would have to be downloaded
 RETURNED = [
-    "engine.comparison.FunctionComparison",
+    "engine.compare_functions.FunctionComparison",
     "model.machine.HardwareKey",
     "ext.targets.model.Target",
     "model.verdict.Verdict",

@@ -13,31 +13,10 @@ if TYPE_CHECKING:
     from jaxgate.settings import Size
 
 __all__ = [
-    "Alternative",
-    "Amount",
-    "Batch",
-    "BytesError",
-    "Case",
-    "Claim",
-    "Computation",
-    "Contract",
-    "Family",
-    "Gate",
-    "Growth",
-    "InvalidCaseError",
-    "KnownBreak",
-    "MaxBatch",
-    "RetraceError",
-    "Size",
-    "Tolerance",
-    "TransferError",
-    "at_most_bytes",
-    "claim",
-    "compare",
-    "grows",
-    "no_retrace",
-    "no_transfer",
-]
+    "Alternative", "Amount", "Batch", "BytesError", "Case", "Claim", "Computation", "Contract", "Family", "Gate",
+    "Growth", "InvalidCaseError", "KnownBreak", "MaxBatch", "RetraceError", "Size", "Tolerance", "TransferError",
+    "at_most_bytes", "claim", "compare", "grows", "no_retrace", "no_transfer",
+]  # fmt: skip
 
 _GUARDS = {"BytesError", "RetraceError", "TransferError", "at_most_bytes", "no_retrace", "no_transfer"}
 
@@ -45,7 +24,7 @@ _GUARDS = {"BytesError", "RetraceError", "TransferError", "at_most_bytes", "no_r
 def __getattr__(name: str) -> Any:
     """Import what is asked for: ``compare``, ``Gate`` and the guards need JAX, the model takes longer than all that pytest needs."""
     if name == "compare":
-        from jaxgate.engine.comparison import compare  # noqa: PLC0415 - the point of this function
+        from jaxgate.engine.compare_functions import compare  # noqa: PLC0415 - the point of this function
 
         return compare
     if name == "Gate":

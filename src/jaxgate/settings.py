@@ -36,11 +36,7 @@ class Update(StrEnum):
     TIMES = "times"
 
     def records(self, *, exists: bool) -> bool:
-        """Whether a case is recorded instead of being judged.
-
-        Args:
-            exists: Whether it has a baseline of this hardware, readable or not.
-        """
+        """Whether a case is recorded instead of being judged; a baseline that is unreadable exists, too."""
         if self is Update.BOTH:
             return True
         return (self is Update.CREATE and not exists) or (self is Update.REFRESH and exists)
@@ -61,7 +57,7 @@ class RunKind(StrEnum):
 
     @property
     def flag(self) -> str:
-        """What asks for it on the command line; nothing does for a run that judges."""
+        """The option that asks for it on the command line; empty for a run that judges."""
         named = {RunKind.JUDGE: "", RunKind.AGAINST_ENV: "--perf-against", RunKind.UPGRADE: "jaxgate upgrade"}
         return named.get(self, f"--perf-{self}")
 
@@ -72,7 +68,7 @@ class RankSettings:
 
     coordinator: str | None  # `host:port` of rank 0; `None` lets JAX find out from the cluster, like the next two
     count: int | None  # how many ranks there are
-    rank: int | None  # which one this is
+    rank: int | None  # which rank this is
     timeout_s: float  # seconds without any progress of the job after which a rank hangs
 
 
@@ -162,7 +158,7 @@ NOT_FROM = "JAXGATE_NOT_FROM"
 """Set for the recording of another revision: the checkout that none of its modules may come from."""
 
 ONLY_FROM = "JAXGATE_ONLY_FROM"
-"""Likewise: the checkout of that revision; what it has must not come out of an installed copy."""
+"""Set for the recording of another revision: its checkout; what is in it must not come out of an installed copy."""
 
 NAMED_LIKE, NAMESAKES = "JAXGATE_NAMED_LIKE", "JAXGATE_NAMESAKES"
 """Set for every process that records for another one, so that both name cases alike: the baselines of that one, and the test

@@ -1,13 +1,11 @@
 """A red case at its line: what code hosts are told, and where they show it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 from support.histories import case, run
 
-from jaxgate.ext.alerts.text import alerts, code_quality, sarif
+from jaxgate.ext.alerts.pages import alerts, code_quality, sarif
 from jaxgate.model.outcome import FindingRecord
 from jaxgate.report.pull_request import FAR, in_the_diff, place
 
@@ -79,6 +77,5 @@ def test_it_is_shown_at_the_edit(line, shown):
 
 
 def test_a_file_may_have_any_name():
-    """A colon in it is none before a number."""
     assert place("a:b.py:7") == ("a:b.py", 7)
     assert place("a:b.py") == ("a:b.py", 1)

@@ -1,7 +1,5 @@
 """``jaxgate check``: a check that is green only if a run left results of this commit that say so."""
 
-from __future__ import annotations
-
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -179,15 +177,11 @@ def test_the_late_end_of_a_run_does_not_write_over_the_next(github, job):
 
 
 def test_two_targets_of_one_run_have_a_check_each(github, job):
-    """By their names."""
     job("begin", "jaxgate (cpu)")
     job("begin", "jaxgate (gpu:h200:8)")
     job.leave()
     job("end", "jaxgate (gpu:h200:8)")
-    assert states(github) == [
-        ("jaxgate (cpu)", "in_progress", None),
-        ("jaxgate (gpu:h200:8)", "completed", "success"),
-    ]
+    assert states(github) == [("jaxgate (cpu)", "in_progress", None), ("jaxgate (gpu:h200:8)", "completed", "success")]
 
 
 def test_a_push_has_its_own_commit(github, job):
@@ -226,7 +220,6 @@ def test_a_token_that_may_not_write_is_told(github, job, capsys):
 
 @pytest.mark.parametrize("missing", ["GITHUB_REPOSITORY", "GITHUB_SHA", "GITHUB_RUN_ID", "GITHUB_TOKEN"])
 def test_outside_of_a_job_it_says_what_is_missing(job, missing, capsys):
-    """Nothing is asked."""
     assert job("begin", **{missing: ""}) == 2
     assert f"found no {missing}" in capsys.readouterr().err
 

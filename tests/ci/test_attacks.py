@@ -1,7 +1,5 @@
 """``ci/attacks``: an attack that could not be carried out is never held, and a verdict that was fooled is an exit code."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 
@@ -39,7 +37,6 @@ def carried_out(command, capsys, run, *arguments):
 
 @pytest.mark.parametrize(("outcome", "code"), [("HELD", 0), ("FOOLED", 1), ("NOT_RUN", 1)])
 def test_only_what_is_held_is_no_failure(command, capsys, outcome, code):
-    """Each outcome is counted and shown."""
     attack = command[0]
     seen = attack.Seen(attack.Outcome[outcome], "a | b")
     found, text = carried_out(command, capsys, lambda _: seen)
@@ -54,7 +51,6 @@ def breaks(_):
 
 
 def test_an_attack_that_breaks_is_not_held(command, capsys):
-    """Whatever it raises."""
     code, text = carried_out(command, capsys, breaks)
     assert code == 1
     assert "could not run | ZeroDivisionError: by nothing" in text
@@ -88,7 +84,6 @@ def test_an_unknown_word_is_no_success(command):
     ],
 )
 def test_a_verdict_and_its_exit_code_go_together(command, status, code, held, outcome):
-    """Red words that end with 0 stop nobody."""
     attack, _, scratch_project = command
     assert attack.seen_of(gated(scratch_project, status, code), held).outcome == outcome
 
@@ -101,7 +96,6 @@ def test_an_unexpected_red_says_nothing(command):
 
 
 def test_words_that_are_missing_are_no_warning(command):
-    """The verdict alone is not what was asked for."""
     attack, _, scratch_project = command
     run = gated(scratch_project, "SAME", 0, "identical program; calls jitted f()")
     assert attack.seen_of(run, ("SAME",), ["calls jitted"]).outcome == "held"
@@ -119,7 +113,6 @@ def test_a_run_that_left_nothing_judged_nothing(command):
     ("status", "code", "outcome"), [("SAME", 0, "held"), ("SAME", 1, "FOOLED"), ("REGRESSED", 1, "FOOLED")]
 )
 def test_what_is_harmless_passes(command, status, code, outcome):
-    """In word and exit code."""
     attack, _, scratch_project = command
     assert attack.passes(gated(scratch_project, status, code)).outcome == outcome
 

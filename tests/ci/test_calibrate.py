@@ -1,7 +1,5 @@
 """``python -m ci.calibrate``: through fakes with a clock of their own, then once for real."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
@@ -56,11 +54,7 @@ class Machine:
             leaves=lambda: [1.0],
             contract="latency",
         )
-        self.instruments = Instruments(
-            run_duel=self.run_duel,
-            repeat_duel=self.launch,
-            prepare=self.prepare,
-        )
+        self.instruments = Instruments(run_duel=self.run_duel, repeat_duel=self.launch, prepare=self.prepare)
 
     def prepare(self, program, leaves, contract):
         assert (program.content, leaves, contract) == (b"program", [1.0], "latency")
@@ -190,7 +184,6 @@ def test_a_false_alarm_is_repeated_in_fresh_processes(machine, outcomes, confirm
 
 
 def test_a_size_that_cannot_be_planted_says_why(machine):
-    """The others are planted."""
     machine.work, machine.planted = Work(at_rest=0.0, per_step=0.05), {1: duel(1.05), 2: duel(1.1), 4: duel(1.2)}
     row = machine.run(2)
     assert [len(plant.ratios) for plant in row.plants] == [0, 2, 2, 2]
@@ -217,7 +210,6 @@ def test_extra_work_that_fails_keeps_the_rest(machine, what):
 
 
 def test_extra_work_that_fails_later_says_after_how_many(machine):
-    """What was measured before stays."""
     machine.planted[100] = duel(1.1, traces=1)
     row = machine.run(5)
     assert [len(plant.ratios) for plant in row.plants] == [1, 1, 0, 0]
@@ -256,7 +248,6 @@ def test_the_suite_is_the_default(monkeypatch, tmp_path):
     ],
 )
 def test_what_makes_no_sense_is_refused(project, option, said):
-    """Before a test is run."""
     project.write("test_model.py", MODEL)
     result = project.run(*CALIBRATE, option)
     assert result.code == 4

@@ -1,7 +1,5 @@
 """Error rates out of duels, counted by hand, for identical programs and for slow-downs planted both ways; and their tables."""
 
-from __future__ import annotations
-
 import pytest
 from support.factories import CALL_NS, HARDWARE, duel, steady
 

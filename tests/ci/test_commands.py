@@ -1,7 +1,5 @@
 """The scripts of ``ci/``: each finds what it imports when it is started as its first lines say, from any folder."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """How much of the core is run: counted by room, shown as a badge, red below the least; and that nothing measured is no green."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from types import SimpleNamespace
@@ -31,7 +29,6 @@ FILES = {
 
 
 def test_lines_and_branches_count_alike():
-    """Of all together; of nothing all."""
     assert coverage.share([counts(80, 78, 10, 7), counts(10, 10)]) == 95.0
     assert coverage.share([]) == 100.0
 

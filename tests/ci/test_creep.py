@@ -1,15 +1,13 @@
 """The rates of the history's judge: a small part of what ``python -m ci.creep`` measures, and that a broken judge fails it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 from support.corpora import nightly
 
 from ci import creep
+from ci.creep import time_shifts
 from jaxgate.ext.history import changes
-from jaxgate.ext.history.changes import time_shifts
 
 SEEDS = (0, 1)
 
@@ -41,8 +39,6 @@ def test_a_judge_that_asks_for_too_much_fails(monkeypatch):
 
 
 def test_a_judge_with_its_sign_turned_fails():
-    """What gets slower is taken for faster."""
-
     def turned(points):
         return time_shifts(
             [replace(point, ratio=1 / point.ratio, low=1 / point.high, high=1 / point.low) for point in points]

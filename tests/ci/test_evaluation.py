@@ -257,13 +257,11 @@ def test_results_are_kept_for_their_commit_alone(tmp_path):
 
 @pytest.mark.parametrize(("requirements", "held"), [((), False), ((True,), True), ((True, False), False)])
 def test_a_part_without_a_requirement_holds_nothing(requirements, held):
-    """It would pass whatever it found."""
     found = replace(result("power", {}), requirements=tuple(Requirement(what="", held=each) for each in requirements))
     assert found.held is held
 
 
 def test_the_table_has_the_gate_first():
-    """Caught, named, and false alarms of all kinds."""
     head, _, gate, peer = table(compared(measured(RULE)))
     assert head.endswith(
         "looks different | false alarms: other data | false alarms: the same again | false alarms: another machine | s a program |"
@@ -281,7 +279,6 @@ def test_the_table_has_the_gate_first():
     ],
 )
 def test_the_page_says_where_the_gate_is_not_better(rule, says):
-    """A tie is no win."""
     assert where_not(compared(measured(rule, alarms=int(rule is not QUIET_RULE)))) == [says]
 
 
@@ -314,7 +311,6 @@ def test_the_page_and_its_pictures():
 
 
 def test_nothing_measured_is_no_page():
-    """An empty page would look like a good one."""
     with pytest.raises(ValueError, match="nothing was measured; run: make evaluate"):
         page({"py311": {}}, WANTED)
 

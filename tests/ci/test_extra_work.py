@@ -1,7 +1,5 @@
 """Extra work on the device: it is in the program, changes no result, keeps donation and threading, and has a size."""
 
-from __future__ import annotations
-
 from itertools import count
 
 import jax
@@ -133,7 +131,6 @@ def test_outputs_that_nothing_can_wait_for_are_refused(subject, args):
 
 
 def test_a_program_that_was_not_stored_is_refused():
-    """As for any duel."""
     call = on_device((W,), {})
     program = export_program(lower(lambda x: x + 1, *call, role="subject", clock=lambda: 0), call, None, 10**9)
     with pytest.raises(NotReplayableError, match="it was not stored"):
@@ -210,11 +207,7 @@ def test_the_work_is_measured(call_ns, rest_ns, step_ns):
     """At rest and for each step, of short and long calls, on slow and fast devices: exact where the clock is."""
     machine = Machine()
     work = measure_work(
-        machine.plain(call_ns),
-        machine.planter(call_ns + rest_ns, step_ns),
-        platform="cpu",
-        clock=machine.clock,
-        seed=0,
+        machine.plain(call_ns), machine.planter(call_ns + rest_ns, step_ns), platform="cpu", clock=machine.clock, seed=0
     )
     assert work.at_rest == pytest.approx(rest_ns / call_ns)
     assert work.per_step == pytest.approx(step_ns / call_ns)

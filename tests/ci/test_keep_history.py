@@ -1,7 +1,5 @@
 """``ci/keep_history``: the history on a branch, with a repository of this machine in the place of GitHub's."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -11,6 +9,7 @@ from tempfile import mkdtemp
 
 import pytest
 from support.git import git
+from support.histories import runs_of
 from support.paths import REPOSITORY
 
 from jaxgate.ext.history.store import HistoryStore, find_place
@@ -60,7 +59,7 @@ def kept(remote):
     where = Path(mkdtemp(dir=remote.parent))
     git(remote.parent, "clone", "--quiet", "--branch", "perf-history", str(remote), str(where))
     store = HistoryStore(find_place(str(where / "history.sqlite"), Path()))
-    runs = [run.run for run in store.runs()]
+    runs = [run.run for run in runs_of(store)]
     return runs, int(git(where, "rev-list", "--count", "HEAD"))
 
 
@@ -108,12 +107,10 @@ def test_results_that_cannot_be_read_keep_no_others_out(remote):
 
 
 def test_nothing_to_keep_makes_no_branch(remote):
-    """All files unreadable, and no history yet."""
     assert keep(remote, remote.parent / "none.json").returncode == 1
     assert "perf-history" not in git(remote, "branch", "--list", "perf-history")
 
 
 def test_it_needs_results(remote):
-    """Without any it says so."""
     done = keep(remote)
     assert (done.returncode, done.stderr) == (1, "keep_history: expected results.json of runs, found no argument\n")

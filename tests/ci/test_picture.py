@@ -1,7 +1,5 @@
 """A picture of a terminal: what stood there at the end, in its colours, and nothing that has to be fetched."""
 
-from __future__ import annotations
-
 import re
 
 from ci.picture import draw
@@ -23,6 +21,5 @@ def test_it_shows_what_a_terminal_shows():
 
 
 def test_it_needs_nothing_from_elsewhere():
-    """Rich's own font lies on a server."""
     assert "@font-face" not in draw(PRINTED, "")
     assert "url(http" not in draw(PRINTED, "")

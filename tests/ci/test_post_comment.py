@@ -1,7 +1,5 @@
 """``ci/post_comment.py``: what a gate run left is posted to its own pull request, and nowhere else."""
 
-from __future__ import annotations
-
 import html
 import importlib.util
 import io
@@ -128,7 +126,6 @@ def test_replaces_its_own_comment(script, github):
 
 
 def test_only_the_newest_text_of_a_job_counts(script, github):
-    """A job that ran twice left two."""
     github.leave(packed(text="an old one"))
     github.leave(packed(text="a new one"))
     assert script.main(["5"]) == 0
@@ -190,7 +187,6 @@ def test_refuses_what_the_gate_does_not_write(script, github, capsys, content):
 
 
 def test_refuses_a_large_artifact_before_it_is_fetched(script, github, capsys):
-    """GitHub knows the size."""
     github.leave(b"", size=400_001)
     assert script.main(["5"]) == 1
     assert "expected 400,000 bytes at most in comment-python-3.12, found 400,001" in capsys.readouterr().err
@@ -215,7 +211,6 @@ def test_refuses_texts_for_several_pull_requests(script, github):
 
 
 def test_refuses_a_crowd_of_texts(script, github):
-    """A gate has a few jobs."""
     for number in range(9):
         github.leave(name=f"comment-{number}")
     assert script.main(["5"]) == 1
@@ -242,7 +237,6 @@ def test_other_runs_are_left_alone(script, github, key, value):
 
 @pytest.mark.parametrize("arguments", [[], ["5; x"], ["5", "6"], ["../5"]])
 def test_refuses_other_arguments(script, github, arguments):
-    """The id of a run is digits."""
     assert script.main(arguments) == 1
 
 
@@ -253,7 +247,6 @@ def test_needs_nothing_installed():
 
 
 def test_a_long_text_is_cut(script, github):
-    """Two texts that fit alone fit together, too."""
     for line in ("3.11", "3.12"):
         github.leave(packed(text="## fine\n\n" + "word word\n\n" * 6000), f"comment-python-{line}")
     assert script.main(["5"]) == 0
@@ -312,21 +305,14 @@ def test_a_text_of_strangers_only_shows_itself(script, text, place):
     assert [line for line in lines if not INERT.fullmatch(line) or (not line.isprintable() and "\t" not in line)] == []
     page = MarkdownIt("commonmark").enable("table").render(body)
     assert set(re.findall("<(?!!--)/?([a-z0-9]+)", page)) <= {
-        "p",
-        "strong",
-        "a",
-        "h3",
-        "code",
-        "pre",
-        "details",
+        "p", "strong", "a", "h3", "code", "pre", "details",
         "summary",
-    }
+    }  # fmt: skip
     assert re.findall('(?:href|src)="(.*?)"', page) == ["URL"]
 
 
 @pytest.mark.parametrize("name", ["a bot's command", "a remote picture", "a picture in HTML", "references"])
 def test_a_text_of_strangers_is_read_as_it_was_left(script, name):
-    """Nothing is lost to whoever reads it."""
     (block,) = BLOCK.findall(posted(script, HOSTILE[name]))
     assert html.unescape(block) == HOSTILE[name]
 

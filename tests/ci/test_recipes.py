@@ -1,7 +1,5 @@
 """docs/recipes.md: every block runs as it stands there, so that whoever copies one starts from a green line."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re
@@ -137,7 +135,6 @@ def test_weakly_typed_parameters_are_red(project):
     ids=["filter_jit", "plain"],
 )
 def test_a_number_that_a_step_changes_is_red(project, stage, found):
-    """As the recipe of a Module says."""
     require("import equinox")
     text = f"""
 import equinox as eqx, jax, jax.numpy as jnp

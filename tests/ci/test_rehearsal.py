@@ -1,7 +1,5 @@
 """A whole pull request, played in a scratch repository with the commands that CI and people use."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

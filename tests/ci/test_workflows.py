@@ -1,7 +1,5 @@
 """The workflows and the action: what they may do, and that what they call exists."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -76,15 +74,9 @@ def test_keeps_the_rules(path):
 def test_all_of_them_are_looked_at():
     """All workflows and the action: an empty folder would keep every rule."""
     assert {path.name for path in FILES} == {
-        "action.yml",
-        "comment.yml",
-        "gate.yml",
-        "gpu.yml",
-        "history.yml",
-        "nightly.yml",
-        "release.yml",
-        "tpu.yml",
-    }
+        "action.yml", "comment.yml", "gate.yml", "gpu.yml", "history.yml",
+        "nightly.yml", "release.yml", "tpu.yml",
+    }  # fmt: skip
 
 
 def test_a_target_is_judged_by_the_families_that_have_baselines_for_it():

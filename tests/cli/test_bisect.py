@@ -1,7 +1,5 @@
 """``jaxgate bisect`` as it is typed: the answer, the table, an interruption, and one line for what makes no sense."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from functools import partial
@@ -103,8 +101,6 @@ def test_the_first_bad_commit_is_named_with_its_verdict(repository, search, caps
 
 @nightly
 def test_todays_test_is_taken_where_the_good_side_has_none(repository, search, capsys):
-    """With its conftest, over each commit."""
-
     def files(number):
         found = small(number)
         return found if number >= 4 else {name: found[name] for name in ("pyproject.toml", "model.py")}
@@ -179,7 +175,6 @@ def test_sides_that_are_alike_are_told(repository, search, capsys):
     ],
 )
 def test_what_makes_no_sense_is_one_line(repository, capsys, typed, message):
-    """On stderr, once, before anything is measured."""
     repository(small)
     assert cli.main(["bisect", *typed]) == 2
     said = capsys.readouterr().err
@@ -189,7 +184,6 @@ def test_what_makes_no_sense_is_one_line(repository, capsys, typed, message):
 
 
 def test_without_git_there_is_one_line(project, cache, monkeypatch, capsys):
-    """Expected, found."""
     project.write("test_model.py", small(0)["test_model.py"])
     monkeypatch.chdir(project.path)
     assert cli.main(["bisect", NODE, "--good", "HEAD~1"]) == 2
@@ -197,7 +191,6 @@ def test_without_git_there_is_one_line(project, cache, monkeypatch, capsys):
 
 
 def test_a_damaged_state_is_one_line(repository, search, cache, capsys):
-    """With the command that forgets it; which does."""
     commits = repository(small)
     assert search(good=commits[0], interrupted_at=1) == 130
     (state,) = cache.glob("bisect/*/questions/first-good.json")
@@ -212,7 +205,6 @@ def test_a_damaged_state_is_one_line(repository, search, cache, capsys):
 
 
 def test_the_case_may_stand_after_the_options(repository, capsys):
-    """As the options of every command."""
     repository(small)
     assert cli.main(["bisect", "--good", "main", NODE]) == 2
     assert "as --good and as --bad" in capsys.readouterr().err

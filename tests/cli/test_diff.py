@@ -1,7 +1,5 @@
 """``jaxgate diff``: sides by file, by hardware and by revision, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -44,20 +42,8 @@ def test_two_runs(here, capsys):
     results(here / "perf-artifacts/results.json", "scan/a", "scan/b", temp_bytes=40_000)
     assert main(["diff", "before.json", "perf-artifacts"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == [
-        "first",
-        "before.json",
-        "run",
-        "of",
-        "2026-11-25",
-        "02:30",
-        "at",
-        "cccccccccc,",
-        "jax",
-        "0.10.2,",
-        "cpu-amd-epyc-1,",
-        "green",
-    ]
+    head = "first before.json run of 2026-11-25 02:30 at cccccccccc, jax 0.10.2, cpu-amd-epyc-1, green"
+    assert " ".join(lines[0].split()) == head
     assert "2 cases on both sides: 2 worse" in lines
     assert "WORSE   scan/a" in lines
     assert "        temp_bytes 20 kB → 40 kB = 2.00 ×; peak_bytes 38.4 kB → 58.4 kB = 1.52 ×" in lines
@@ -69,7 +55,6 @@ def test_two_runs(here, capsys):
 
 
 def test_markdown_and_json(here, capsys):
-    """The same for a pull request and for machines."""
     results(here / "a.json", "scan/a")
     results(here / "b.json", "scan/a", temp_bytes=40_000)
     assert main(["diff", "a.json", "b.json", "--markdown"]) == 0
@@ -80,7 +65,6 @@ def test_markdown_and_json(here, capsys):
 
 
 def test_a_page(here, capsys):
-    """The same as a page in one file."""
     results(here / "a.json", "scan/a")
     results(here / "b.json", "scan/a", temp_bytes=40_000)
     assert main(["diff", "a.json", "b.json", "--page", "diff.html"]) == 0
@@ -138,7 +122,6 @@ def test_a_commit_of_the_history(here, capsys, monkeypatch):
 
 
 def test_a_history_that_cannot_be_read_is_said(here, capsys, monkeypatch):
-    """Another side must not be taken in its place."""
     (here / "runs.sqlite").write_bytes(b"no database" * 100)
     monkeypatch.setenv("JAXGATE_HISTORY", "runs.sqlite")
     results(here / "a.json", "scan/a")

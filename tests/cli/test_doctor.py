@@ -1,7 +1,5 @@
 """``jaxgate doctor``, as somebody calls it in a project."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -14,7 +12,7 @@ from support.factories import HARDWARE, baseline
 from support.lines import line_here
 
 from jaxgate.ext.doctor.checkup import EXTRAS, NEEDED, Surroundings
-from jaxgate.ext.doctor.run import doctor
+from jaxgate.ext.doctor.command import doctor
 from jaxgate.keep.baselines import save_baseline
 from jaxgate.observe.machine.environment import first_device
 
@@ -35,7 +33,6 @@ def seen(**changes):
     ],
 )
 def test_the_exit_code_says_whether_a_gate_can_judge(changes, code, last, capsys, tmp_path, monkeypatch):
-    """So does the last line."""
     monkeypatch.chdir(tmp_path)
     assert doctor(see=seen(**changes)) == code
     assert capsys.readouterr().out.splitlines()[-1] == last
@@ -53,7 +50,6 @@ def test_no_line_is_longer_than_the_terminal(columns, capsys, tmp_path, monkeypa
 
 
 def test_a_project_file_that_cannot_be_read_is_one_line(tmp_path, monkeypatch, capsys):
-    """Where the baselines are is not known then."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text("[")
     assert doctor(see=seen()) == 1
@@ -63,7 +59,7 @@ def test_a_project_file_that_cannot_be_read_is_one_line(tmp_path, monkeypatch, c
 def test_a_missing_package_is_no_traceback(tmp_path, monkeypatch, capsys):
     """JAX is not imported to say that it is not there."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("jaxgate.ext.doctor.run.version", lambda name: missing() if name == "jaxlib" else "1.0")
+    monkeypatch.setattr("jaxgate.ext.doctor.command.version", lambda name: missing() if name == "jaxlib" else "1.0")
     assert doctor() == 1
     assert "not installed: jaxlib" in capsys.readouterr().out
 
@@ -74,7 +70,6 @@ def missing():
 
 
 def test_baselines_of_another_line_would_be_borrowed(tmp_path, monkeypatch, capsys):
-    """The nearest one of each case."""
     monkeypatch.chdir(tmp_path)
     key = replace(first_device(), devices=1)
     for jax in ("0.8.1", "0.9.1"):

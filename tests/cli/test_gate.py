@@ -1,7 +1,5 @@
 """``jaxgate gate``, ``record`` and ``comment``: what they decide; ``test_rehearsal.py`` runs them."""
 
-from __future__ import annotations
-
 import json
 import sys
 from functools import partial
@@ -13,7 +11,7 @@ from support.git import commit, git
 from jaxgate.cli import record as records
 from jaxgate.cli.comment import comment
 from jaxgate.cli.gate import gate
-from jaxgate.cli.pytest_arguments import baselines_folder, names_a_path, platform, suite, value_of
+from jaxgate.cli.pytest_arguments import baselines_folder, divided, platform, suite, value_of
 from jaxgate.cli.record import record
 from jaxgate.model.decision import Status
 from jaxgate.model.outcome import GateExit, Outcome
@@ -67,7 +65,6 @@ def test_the_exit_code_says_what_a_pipeline_can_do(run, code):
 
 
 def test_a_machine_that_is_accused_is_unfit():
-    """And not a regression."""
     verdict = a_verdict(case="model/step", status=Status.INVALID, fails=True, accuses_machine=True)
     assert Outcome(verdicts=(verdict,), tests={}, texts={}, exit_status=2).gate_exit is GateExit.BROKEN
 
@@ -118,7 +115,6 @@ def test_without_results_nothing_is_known(played, capsys, tmp_path):
 
 
 def test_baselines_that_are_not_committed_are_missing(played, capsys):
-    """They may be all that the run passed by."""
     played[2]["results"] = results(3, needs_commit=["baselines/a", "baselines/b"])
     assert played[0]([], {"JAX_PLATFORMS": "cpu"}) == 3
     told = "all passed, by baselines that are not in the commit: 2 files of them to commit (exit code 3)"
@@ -126,7 +122,6 @@ def test_baselines_that_are_not_committed_are_missing(played, capsys):
 
 
 def test_a_run_that_was_killed_is_broken(played, capsys):
-    """Nothing of it ran any more."""
     played[2]["status"] = None
     assert played[0]([], {"JAX_PLATFORMS": "cpu"}) == 2
     assert "was killed after its time limit" in capsys.readouterr().out
@@ -163,7 +158,6 @@ def test_hardware_without_baselines_is_compared_with_the_merge_base(played, tmp_
 
 
 def test_the_platform_is_asked_for_where_no_variable_names_it():
-    """In a process of its own."""
     assert platform({}, lambda: "tpu") == "tpu"
     assert platform({"JAX_PLATFORMS": "unheard-of"}, lambda: "gpu") == "gpu"
     assert platform({"JAX_PLATFORMS": "cuda,cpu"}, lambda: "cpu") == "cpu"  # what JAX does without its plugin
@@ -188,11 +182,10 @@ def test_there_is_always_a_time_limit(played):
 
 
 def test_values_of_options_are_no_paths(monkeypatch, tmp_path):
-    """A keyword that is a folder's name, too."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "perf").mkdir()
     assert suite(["-k", "perf"]) == ["perf"]
-    assert names_a_path(["perf"])
+    assert divided(["perf"])[0]
     assert value_of(["--a=1", "--a", "2"], "--a") == "2"
     assert not value_of(["--ab=1"], "--a")
 
@@ -252,7 +245,6 @@ def test_a_noisy_machine_records_nothing(repository, capsys):
 
 
 def test_a_machine_that_becomes_noisy_takes_it_back(repository, capsys):
-    """Nothing of it stays."""
     folder, _, _ = repository
     seen = iter([QUIET, BUSY])
     assert record("why", [], busy_ok=False, see=lambda *_, **__: next(seen), ticks=lambda: None) == 2
@@ -339,7 +331,6 @@ def test_results_of_nothing_but_brackets_are_no_result(tmp_path, capsys):
 
 @pytest.mark.parametrize("text", [DEEP, "[]", "{", "9" * 5000])
 def test_the_gate_has_no_result_where_none_can_be_read(tmp_path, capsys, monkeypatch, text):
-    """Whatever wrote it: the suite is broken."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
 

@@ -1,7 +1,5 @@
 """``jaxgate gate --perf-target … --perf-target …``: a run for each target, one page and one exit code for all."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path
@@ -129,7 +127,6 @@ def test_a_regression_that_was_seen_stands(played, codes, code):
 
 
 def test_a_run_that_leaves_nothing_is_not_green(played, tmp_path, capsys):
-    """Its line says so, and the page is red."""
     run, _, left = played
     left[H200] = None
     assert run([f"--perf-target={V5E}", f"--perf-target={H200}"]) == 2
@@ -140,11 +137,9 @@ def test_a_run_that_leaves_nothing_is_not_green(played, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("targets", "found"),
-    [((V5E, V5E), "found tpu:v5e:2x4 twice"), ((V5E, "tpu:v99:2x4"), "expected a target such as")],
+    ("targets", "found"), [((V5E, V5E), "found tpu:v5e:2x4 twice"), ((V5E, "tpu:v99:2x4"), "expected a target such as")]
 )
 def test_what_is_no_set_of_targets_is_refused_before_anything_runs(played, capsys, targets, found):
-    """Exit code 2, one line."""
     run, asked, _ = played
     assert run([f"--perf-target={name}" for name in targets]) == 2
     assert found in capsys.readouterr().err

@@ -1,12 +1,10 @@
 """``jaxgate history``: what is remembered, in the terminal and for machines; and runs out of files."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
 import pytest
-from support.histories import COMMIT, FOLDER, case, run
+from support.histories import COMMIT, FOLDER, case, run, runs_of
 
 from jaxgate.cli.main import main
 from jaxgate.ext.history.model import HISTORY_PLACE
@@ -75,7 +73,6 @@ def test_a_case_is_shown_with_curves_and_runs(project, capsys):
 
 
 def test_each_machine_is_shown_apart(project, capsys):
-    """Facts of two are not compared."""
     heads = [line for line in said(capsys, "scan/rnn").splitlines() if line.startswith("scan/rnn on ")]
     assert heads == [
         f"scan/rnn on {FOLDER}: 4 runs, 2026-11-25 00:01 to 2026-11-25 00:04",
@@ -84,7 +81,6 @@ def test_each_machine_is_shown_apart(project, capsys):
 
 
 def test_the_newest_runs_alone(project, capsys):
-    """As many as were asked for."""
     shown = said(capsys, "lstm", "--last", "2")
     assert "2 runs, 2026-11-25 00:02 to 2026-11-25 00:03" in shown
     assert "00:01" not in shown
@@ -105,7 +101,6 @@ def test_a_long_history_has_a_short_table(project, capsys):
 
 
 def test_json_has_everything(project, capsys):
-    """Points of a case, or cases."""
     points = json.loads(said(capsys, "lstm", "--json"))
     assert points["schema"] == 1
     assert [point["run"] for point in points["points"]] == ["run-0001", "run-0002", "run-0003"]
@@ -151,13 +146,11 @@ def test_the_place_is_found_as_pytest_finds_it(project, monkeypatch, capsys):
 
 
 def test_a_url_is_one_line(project, capsys):
-    """Without its password."""
     line = said(capsys, "--history", "postgresql://me:hunter2@127.0.0.1:1/runs", code=1)
     assert line == "jaxgate history: expected the path of a file, or none, found a URL, postgresql://…\n"
 
 
 def test_names_do_nothing_in_a_terminal(project, capsys):
-    """Whoever wrote them."""
     store = HistoryStore(find_place(HISTORY_PLACE, project))
     store.append(run(9, case("scan/\x1b[2Jevil", status="\x1b[31m"), commit="\x1b[1m"))
     for arguments in ((), ("evil",), ("evil", "--json"), ("evi", "--folder", FOLDER)):
@@ -165,7 +158,6 @@ def test_names_do_nothing_in_a_terminal(project, capsys):
 
 
 def test_a_number_of_runs_is_one(project, capsys):
-    """Zero, a word and an unknown argument."""
     for text in ("0", "-1", "many", "²"):
         with pytest.raises(SystemExit):
             main(["history", "rnn", "--last", text])
@@ -213,7 +205,7 @@ def test_runs_of_pytest_benchmark_are_added_once(project, capsys):
     assert said(capsys, "--import", files[0]) == f"{shown}: 0 runs added, 1 known already\n"
     store = HistoryStore(find_place(HISTORY_PLACE, project))
     ours, (step,) = store.points("scan/rnn"), store.points("model/step-small-size-b0d62f")
-    (about,) = (one for one in store.runs() if one.source == "pytest-benchmark")
+    (about,) = (one for one in runs_of(store) if one.source == "pytest-benchmark")
     assert (step.folder, step.figures) == ("amd-epyc-7763-64-core-processor", {"run_ns": 2_500})
     assert (step.status, step.time_status, step.program, step.recorded, step.baseline) == ("", "", "", "", None)
     assert (step.ratio, step.fails, step.source) == (None, False, "pytest-benchmark")
@@ -225,10 +217,9 @@ def test_runs_of_pytest_benchmark_are_added_once(project, capsys):
 
 
 def test_a_commit_that_is_none_is_unknown(project, capsys):
-    """So is one outside git."""
     said(capsys, "--import", saved(project, commit_info={"id": "unversioned"}))
     store = HistoryStore(find_place(HISTORY_PLACE, project))
-    assert store.runs()[0].commit is None
+    assert runs_of(store)[0].commit is None
 
 
 def test_results_of_a_run_are_added(project, capsys):
@@ -255,7 +246,6 @@ def test_results_of_a_run_are_added(project, capsys):
     ],
 )
 def test_a_file_that_is_something_else_keeps_no_other_out(project, capsys, changes, says):
-    """Its line names it; exit code 1."""
     wrong, right = saved(project, "wrong.json", **changes), saved(project)
     assert main(["history", "--import", wrong, right, str(project / "none.json")]) == 1
     out = capsys.readouterr()
@@ -267,7 +257,6 @@ def test_a_file_that_is_something_else_keeps_no_other_out(project, capsys, chang
 
 
 def test_nothing_of_a_run_is_lost_by_a_second_one_of_the_same_moment(project, capsys):
-    """Two jobs of one second are two runs."""
     store = HistoryStore(find_place(HISTORY_PLACE, project))
     store.append(replace(run(3, case("scan/lstm")), run="another"))
     assert "4 runs" in said(capsys, "lstm")
@@ -284,7 +273,6 @@ def test_what_moved_in_all_cases_and_since_when(project, capsys):
 
 
 def test_what_moved_stands_above_the_runs_of_a_case(project, capsys):
-    """The terminal and the page say the same."""
     line = "temp_bytes 4 kB → 8 kB = 2.00 × in 1 step since 2026-11-25"
     assert line in said(capsys, "rnn", "--folder", FOLDER)
     assert said(capsys, "rnn", "--folder", FOLDER, "--page", "rnn.html") == "rnn.html\n"

@@ -1,7 +1,5 @@
 """``jaxgate init``: what it writes works as it is, and nothing of anybody is lost."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -26,7 +24,6 @@ def printed(capsys):
 
 
 def test_an_empty_folder_gets_everything(tmp_path, capsys):
-    """And the commands that come next."""
     assert init(tmp_path) == 0
     out = capsys.readouterr().out
     assert out.count("wrote") == len(FILES)
@@ -35,7 +32,6 @@ def test_an_empty_folder_gets_everything(tmp_path, capsys):
 
 
 def test_a_second_time_changes_nothing(tmp_path, capsys):
-    """What is there is there."""
     init(tmp_path)
     capsys.readouterr()
     init(tmp_path, ask=lambda question: pytest.fail(question))
@@ -46,7 +42,6 @@ def test_a_second_time_changes_nothing(tmp_path, capsys):
     ("answer", "word"), [("y", "replaced"), (" YES ", "replaced"), ("n", "kept"), ("", "kept"), (None, "kept")]
 )
 def test_a_file_is_replaced_only_if_somebody_says_so(tmp_path, capsys, answer, word):
-    """Without anybody at a terminal it is kept."""
     file = tmp_path / "perf/test_first.py"
     file.parent.mkdir()
     file.write_text("# mine\n")
@@ -57,7 +52,6 @@ def test_a_file_is_replaced_only_if_somebody_says_so(tmp_path, capsys, answer, w
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, EOFError])
 def test_an_interrupted_question_is_no(tmp_path, interrupt):
-    """Nothing is lost by it."""
     (tmp_path / "perf").mkdir()
     (tmp_path / "perf/test_first.py").write_text("# mine\n")
 
@@ -69,7 +63,6 @@ def test_an_interrupted_question_is_no(tmp_path, interrupt):
 
 
 def test_lines_are_added_to_what_git_is_told_already(tmp_path, capsys):
-    """The project's own stay."""
     (tmp_path / ".gitattributes").write_text("*.png binary")
     init(tmp_path)
     assert printed(capsys)[".gitattributes"] == "added to"
@@ -77,14 +70,12 @@ def test_lines_are_added_to_what_git_is_told_already(tmp_path, capsys):
 
 
 def test_a_folder_in_the_way_is_one_line(tmp_path, capsys):
-    """Expected, found."""
     (tmp_path / "perf/test_first.py").mkdir(parents=True)
     assert init(tmp_path) == 1
     assert capsys.readouterr().err.startswith("jaxgate init: expected files that can be read and written, found")
 
 
 def test_arguments_are_refused(capsys):
-    """It takes none."""
     assert main(["init", "somewhere"]) == 2
 
 

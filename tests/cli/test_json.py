@@ -44,7 +44,6 @@ def told(capsys) -> Callable[..., dict[str, object]]:
 
 
 def test_each_command_is_on_the_page_and_takes_it(capsys):
-    """The table names all of them, and no other."""
     with pytest.raises(SystemExit):
         cli.main(["--help-all"])
     commands = set(re.findall(r"^    (\w+)\s", capsys.readouterr().out, re.MULTILINE))
@@ -65,7 +64,6 @@ def test_a_new_project(told, tmp_path, monkeypatch):
 
 
 def test_what_is_looked_at_and_what_gates(told, tmp_path, monkeypatch):
-    """Each remark and each rule is an object."""
     monkeypatch.chdir(tmp_path)
     remarks = told("doctor")["remarks"]
     assert {"packages", "git"} <= {one["about"] for one in remarks}
@@ -107,7 +105,6 @@ def test_what_is_refused_is_told(told, tmp_path, monkeypatch, arguments, error):
 
 
 def test_what_runs_left(told, tmp_path, monkeypatch):
-    """A comment, links, and the cases of a history."""
     monkeypatch.chdir(tmp_path)
     assert "no result" in told("comment")["text"]
     profile = tmp_path / "perf-artifacts/scan/rnn/now/plugins/profile/2026/host.xplane.pb"

@@ -1,7 +1,5 @@
 """The command ``jaxgate``: light, honest about its arguments, and pytest's own exit code."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -66,7 +64,7 @@ def test_what_may_be_long_goes_to_pytest(monkeypatch, tmp_path):
 def test_other_errors_of_the_system_are_not_hidden(monkeypatch):
     """A pipe of a process that was started is no path: whoever started the command sees what was raised."""
     monkeypatch.setattr(
-        "jaxgate.ext.doctor.run.doctor", lambda: (_ for _ in ()).throw(BrokenPipeError(32, "Broken pipe"))
+        "jaxgate.ext.doctor.command.doctor", lambda: (_ for _ in ()).throw(BrokenPipeError(32, "Broken pipe"))
     )
     with pytest.raises(BrokenPipeError):
         cli.main(["doctor"])

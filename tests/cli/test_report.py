@@ -1,7 +1,5 @@
 """``jaxgate report``: a page of one result or of several, and never over a file that is somebody else's."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -9,7 +7,7 @@ import pytest
 from support.factories import CASE, TEST, measurement, record
 
 from jaxgate.cli.main import main
-from jaxgate.ext.page.run import result_names
+from jaxgate.ext.page.command import result_names
 from jaxgate.judge.verdict import judge
 from jaxgate.keep.results import read_results
 from jaxgate.model.outcome import Outcome
@@ -80,14 +78,12 @@ def test_somebody_elses_file_stays(capsys):
 
 @pytest.mark.parametrize("arguments", [["nothing"], ["perf-artifacts", "nothing"], ["--unknown"]])
 def test_what_cannot_be_read_is_refused(arguments, capsys):
-    """With exit code 2, and no page."""
     assert main(["report", *arguments]) == 2
     assert capsys.readouterr().err.startswith("jaxgate report: ")
     assert not Path("perf-artifacts/report.html").exists()
 
 
 def test_a_page_that_cannot_be_written_is_one_line(capsys):
-    """Where its folder is a file."""
     Path("file").touch()
     assert main(["report", "--output", "file/page.html"]) == 2
     assert "file/page.html cannot be written" in capsys.readouterr().err

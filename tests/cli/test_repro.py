@@ -1,7 +1,5 @@
 """``jaxgate repro``: a file for strangers out of a red case, and one line where there can be none."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
@@ -142,13 +140,11 @@ def test_a_file_that_came_meanwhile_stays(called, tmp_path, monkeypatch, capsys)
 
 
 def test_its_own_file_is_written_anew(called, tmp_path):
-    """The same command twice."""
     called["text"] = f'{REPRO_MARK}repro-model-acme.py\n"""'
     assert cli.main(["repro", CASE]) == cli.main(["repro", CASE]) == 0
 
 
 def test_a_case_that_cannot_be_had_is_one_line(called, tmp_path, capsys):
-    """Nothing is written."""
     called["text"] = UsageError("expected a case, found none")
     assert cli.main(["repro", CASE]) == 1
     assert capsys.readouterr().err.splitlines()[-1] == "jaxgate repro: expected a case, found none"
@@ -163,27 +159,23 @@ def test_a_file_that_does_not_run_is_told(called, capsys):
 
 
 def test_arguments_that_it_does_not_have_are_refused(called, capsys):
-    """Not handed to pytest."""
     assert cli.main(["repro", CASE, "-k", "x"]) == 2
     assert "unknown arguments -k x" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", [("--python", "bin/python"), ("--about", "time"), ("--at-least", "2")])
 def test_what_only_a_reduction_reads_is_refused_without_one(called, option, capsys):
-    """It would be ignored."""
     assert cli.main(["repro", CASE, *option]) == 1
     assert "add --reduce" in capsys.readouterr().err
 
 
 def test_what_nobody_can_show_is_refused(called, capsys):
-    """With what there is."""
     assert cli.main(["repro", CASE, "--reduce", "--about", "speed"]) == 1
     assert "expected one of results, time, temp_bytes" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("wrong", ["0", "-3", "soon", "nan", "inf"])
 def test_a_budget_is_a_number_of_seconds(called, wrong, capsys):
-    """An endless one is ended with Ctrl-C."""
     with pytest.raises(SystemExit):
         cli.main(["repro", CASE, "--reduce", "--budget", wrong])
     assert "expected a number above 0" in capsys.readouterr().err

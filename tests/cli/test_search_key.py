@@ -1,7 +1,5 @@
 """When a search of ``jaxgate bisect`` is another one: whatever its measurements depend on has changed."""
 
-from __future__ import annotations
-
 import pytest
 from support.git import commit
 

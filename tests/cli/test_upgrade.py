@@ -1,7 +1,5 @@
 """``jaxgate upgrade``: what is whose among its arguments, and exit codes that never say yes without an answer."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -75,15 +73,8 @@ def test_an_interpreter_makes_the_environment_or_is_it(monkeypatch, tmp_path):
     assert run.env[UPGRADE_TO] == f"jax==0.12 {sys.executable}"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "expected what to upgrade to: a requirement such as jax==0.12.0.1"),
-        (["-k", "scan"], "expected what to upgrade to"),
-        (["jax==0.12", "--python", "no-such-python"], "found none: --python no-such-python"),
-    ],
-)
-def test_without_another_environment_nothing_is_run(arguments, said, capsys):
-    """One line, and exit code 2."""
-    assert main(["upgrade", *arguments]) == 2
-    assert said in capsys.readouterr().err
+def test_without_another_environment_nothing_is_run(capsys):
+    assert main(["upgrade", "-k", "scan"]) == 2
+    assert "expected what to upgrade to" in capsys.readouterr().err
+    assert main(["upgrade", "jax==0.12", "--python", "no-such-python"]) == 2
+    assert "found none: --python no-such-python" in capsys.readouterr().err

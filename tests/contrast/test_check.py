@@ -36,7 +36,6 @@ def contrasts(project):
 
 
 def test_without_a_framework_it_is_skipped_in_one_line(contrasts):
-    """The line has the command."""
     found = contrasts(needs="{'no_such_framework': 'jaxgate[torch]'}")
     found.counts(skipped=1)
     found.shows("`itself` needs no_such_framework: pip install 'jaxgate[torch]'")

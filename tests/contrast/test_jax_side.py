@@ -40,7 +40,6 @@ def test_it_trains():
 
 
 def test_looking_leaves_it_where_it_began():
-    """A second look sees the same losses."""
     runner = runner_of(training())
     first = look_at(runner, steps=3)
     assert look_at(runner, steps=3).losses == first.losses
@@ -62,7 +61,6 @@ def test_the_first_stage_that_differs_is_what_was_changed(changed, stage):
 
 
 def test_another_shape_and_a_nan_are_infinitely_far():
-    """No tolerance covers them."""
     assert (
         errors(training(kernel=np.ones((WIDTH, 2), np.float32), loss=lambda logits, labels: logits.mean()))["weights"]
         == math.inf
@@ -85,8 +83,6 @@ def test_fewer_bits_are_seen_where_nobody_asked_for_all():
 
 
 def test_other_types_are_seen():
-    """A product in bfloat16 is not one in float32."""
-
     def narrow(params, inputs):
         return (inputs.astype(jnp.bfloat16) @ params["kernel"].astype(jnp.bfloat16)).astype(jnp.float32)
 
@@ -103,8 +99,6 @@ def test_inputs_that_are_put_into_another_order_are_counted():
 
 
 def test_a_kernel_is_seen():
-    """Pallas, behind a custom derivative."""
-
     def copied(source, target):
         target[...] = source[...]
 
@@ -118,7 +112,6 @@ def test_a_kernel_is_seen():
 
 
 def test_a_pipeline_of_numpy_asks_nothing_of_jax():
-    """No array, no launch, no transfer."""
     assert loading_of(lambda: np.stack([np.ones(4), np.ones(4)])) == ()
 
 
@@ -153,7 +146,6 @@ def test_a_burst_starts_from_the_first_weights_and_counts_its_steps():
 
 
 def test_a_process_of_its_own_times_the_first_step_and_later_ones():
-    """By a clock of which each look is 10 ms later."""
     clock = itertools.count(0, 10_000_000).__next__  # each look at it is 10 ms later
     found = run_alone(contrast, (), "one", clock)
     assert found.first_step_s == 0.01

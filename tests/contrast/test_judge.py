@@ -40,7 +40,6 @@ def test_the_first_stage_that_differs_is_named_and_later_ones_follow_from_it(fir
 
 
 def test_each_side_is_named():
-    """Two sides that differ are two lines."""
     found = disagreements([apart("loss", 1.0, "eager"), apart("loss", 1.0, "compiled")], rtol=1e-3)
     assert [line.split(" at ")[0] for line in found] == ["results: loss of eager", "results: loss of compiled"]
 
@@ -96,7 +95,6 @@ def test_a_claim_is_broken_by_three_duels_that_agree_and_not_alone(ratios, besid
 
 
 def test_a_broken_claim_asks_for_three_duels_and_no_more_once_one_disagrees():
-    """One slow duel proves nothing."""
     slow, quick = steady(1.5, 20), steady(0.5, 20)
     assert [needs_another(COMPILED, duels) for duels in ([slow], [slow] * 2, [slow] * 3, [slow, quick])] == [
         True, True, False, False,
@@ -104,7 +102,6 @@ def test_a_broken_claim_asks_for_three_duels_and_no_more_once_one_disagrees():
 
 
 def test_a_factor_moves_the_limit():
-    """1.5 times as long, where twice is allowed."""
     twice = SpeedClaim(side="jax", other="torch", factor=2.0)
     assert decide_speed(twice, [steady(1.5, 20)], alone=1.5)[0] is Status.SAME
     assert str(twice) == "jax ≤ 2 × torch"

@@ -133,7 +133,6 @@ def test_a_step_that_is_said_to_be_compiled_and_is_not():
 
 
 def test_a_layer_less():
-    """Its weights are missing, and its products."""
     smaller = replace(IMAGES, layers=1)
     model = replace(vit.model(IMAGES), in_torch=lambda: vit.in_torch(smaller))
     found = findings(model)
@@ -143,6 +142,5 @@ def test_a_layer_less():
 
 @pytest.mark.parametrize("case", CONTRASTS, ids=[case.name for case in CONTRASTS])
 def test_each_size_can_be_built(case):
-    """Without building a side."""
     for build in case.sizes.values():
         assert list(build().sides) == ["jax", "torch eager", "torch compiled"]

@@ -1,7 +1,5 @@
 """Ranks of one process."""
 
-from __future__ import annotations
-
 import pytest
 from support.ranks import Ranks
 

@@ -1,7 +1,5 @@
 """Messages between ranks and the place where they meet: in one process, on a board of its own, with a clock that stands."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os
@@ -43,7 +41,6 @@ def test_nobody_goes_on_before_all_are_there(ranks):
 
 
 def test_ranks_at_different_places_are_told_so_by_name(ranks):
-    """Both places and both names, on all of them."""
     job = ranks(3)
     futures = [
         job.later(job.lead.meet, "gate a"),
@@ -84,7 +81,6 @@ def test_what_was_said_is_wiped_out(ranks):
 
 
 def test_a_rank_that_dies_is_named_to_all(ranks):
-    """Whatever it was doing."""
     job = ranks(3)
     lead, other = job.later(job.lead.meet, "a door"), job.later(job.others[1].meet, "a door")
     job.others[0].stop()  # a dead one says nothing
@@ -93,7 +89,6 @@ def test_a_rank_that_dies_is_named_to_all(ranks):
 
 
 def test_rank_0_that_dies_is_named(ranks):
-    """Followers have no other one to tell them."""
     job = ranks()
     other = job.later(job.others[0].meet, "a door")
     job.lead.stop()
@@ -102,7 +97,6 @@ def test_rank_0_that_dies_is_named(ranks):
 
 
 def test_a_rank_that_goes_says_why(ranks):
-    """Ctrl-C on one of them ends all of them."""
     job = ranks(3)
     waits = [job.later(job.lead.meet, "a door"), job.later(job.others[1].meet, "a door")]
     job.others[0].leave("ended its session with exit code 2")
@@ -152,7 +146,6 @@ def test_who_hangs_is_who_does_not_wait(ranks):
 
 
 def test_progress_of_any_rank_puts_the_limit_off(ranks):
-    """A long run of short stages does not hang."""
     job = ranks()
     job.now = 50.0
     job.others[0].sign()
@@ -177,7 +170,6 @@ def test_rank_0_may_take_its_time_alone(ranks):
 
 
 def test_rank_0_that_is_silent_hangs(ranks):
-    """A stopped process sends no sign of life."""
     job = ranks(start=False)
     follower = job.others[0]
     job.now = 69.0
@@ -197,7 +189,6 @@ def test_one_thread_ends_the_run(ranks):
 
 
 def test_a_thread_that_does_not_come_to_hear_it_is_stuck(ranks):
-    """And one that does is not."""
     job = ranks(start=False)
     job.lead._clock = itertools.count().__next__
     assert job.lead.is_stuck()
@@ -224,7 +215,6 @@ def test_ranks_hear_of_each_other():
 
 
 def test_a_rank_that_does_not_come_is_named():
-    """Rank 2 of three, with no other one either."""
     with pytest.raises(AbsentRankError, match="expected 3 ranks, found no rank 1, 2 in time"):
         greet(Board(), 0, 3, wait_s=0.02)
 
@@ -296,7 +286,6 @@ def told(name, *tests, failed=0):
     ids=["same", "fewer", "order", "none", "errors"],
 )
 def test_tests_that_differ_are_named(found, pieces):
-    """Empty where they are the same."""
     text = disagreement(found)
     assert bool(text) == bool(pieces)
     for piece in pieces:

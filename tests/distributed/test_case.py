@@ -1,7 +1,5 @@
 """What ranks do together in one case: a duel in which the slowest counts, and what follows when one of them cannot go on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -52,10 +50,7 @@ def test_the_least_burst_of_the_slowest_rank_counts(ranks, monkeypatch, sharing,
     for rank, (walls, works) in enumerate(plans):
         planned = Planned(clock, walls, works)
         side = RankedSide(
-            planned,
-            lambda mine: found.append(mine) or [[140, 100], [180, 120]],
-            shares=bool(sharing),
-            fewest=FEWEST,
+            planned, lambda mine: found.append(mine) or [[140, 100], [180, 120]], shares=bool(sharing), fewest=FEWEST
         )
         assert side.burst(2, lambda: 0) == (180 if not sharing else 120)
         assert side.own_ns == ([] if not sharing else [[50, 60]])

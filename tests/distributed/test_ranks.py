@@ -1,7 +1,5 @@
 """``--perf-distributed``: what it takes, what it refuses, and what is not done over several processes."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from types import SimpleNamespace
@@ -39,7 +37,6 @@ def test_what_makes_no_sense_is_refused(where):
 
 
 def test_variables_serve_a_launcher_that_sets_them_for_each_process():
-    """The option goes before the variable."""
     environ = {"JAXGATE_DISTRIBUTED": "h:1,4,3,7"}
     found = DISTRIBUTED.read(config(), environ)
     assert (found.coordinator, found.count, found.rank, found.timeout_s) == ("h:1", 4, 3, 7.0)
@@ -47,7 +44,6 @@ def test_variables_serve_a_launcher_that_sets_them_for_each_process():
 
 
 def test_auto_leaves_the_cluster_to_jax():
-    """Nothing is known before JAX has asked it."""
     found = DISTRIBUTED.read(config(**{"--perf-distributed": "auto"}), {})
     assert (found.coordinator, found.count, found.rank, found.timeout_s) == (None, None, None, 300.0)
     assert DISTRIBUTED.read(config(**{"--perf-distributed": "auto,9"}), {}).timeout_s == 9.0

@@ -1,7 +1,5 @@
 """Two tests cannot share a baseline, also where they never run together; one that moved keeps its own."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxgate.engine.case_names import refuse_foreign
@@ -28,7 +26,6 @@ def project(tmp_path):
     ids=["files of one name", "parametrised", "a name that was given"],
 )
 def test_a_test_that_is_still_there_keeps_its_baseline(project, recorded_by, test):
-    """Both are named, and the way out."""
     with pytest.raises(InvalidCaseError, match="which is still there") as caught:
         refuse_foreign(project, recorded_by, test)
     assert recorded_by in caught.value.reason
@@ -53,12 +50,10 @@ def test_one_that_moved_takes_its_baseline_along(project, recorded_by):
 
 
 def test_one_of_many_parameters_may_have_moved_to_another_file(project):
-    """Its function stays behind with the others."""
     refuse_foreign(project, "b/test_model.py::test_step[8]", "b/test_wide.py::test_step[8]")
 
 
 def test_a_file_that_cannot_be_read_may_hold_it(project):
-    """Nothing is recorded over on a guess."""
     (project / "b/test_model.py").write_text("def test_step(:\n")
     with pytest.raises(InvalidCaseError):
         refuse_foreign(project, "b/test_model.py::test_step", "a/test_model.py::test_step")

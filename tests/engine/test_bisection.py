@@ -1,7 +1,5 @@
 """A search from both sides to the first bad revision: what decides, what is skipped, what is kept."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -110,7 +108,6 @@ def test_the_figure_of_a_fact_decides(tmp_path):
 
 
 def test_a_revision_that_cannot_be_measured_is_skipped_and_said_so(tmp_path):
-    """The search goes on beside it."""
     said = []
     answer = start(Measured(JUMP, broken={4}), tmp_path, said).run()
     assert answer.first_bad == ("r4", "r5")
@@ -118,23 +115,21 @@ def test_a_revision_that_cannot_be_measured_is_skipped_and_said_so(tmp_path):
     assert start(Measured([20_000] * 3 + [40_000] * 6, broken={4}), tmp_path / "2").run().first_bad == ("r3",)
 
 
-def test_one_that_takes_other_arguments_is_skipped(tmp_path):
-    """Its figure is of another program."""
-    other = (*SIGNATURE[:1], argument("batch", "float32[16,64]", 4096))
-    answer = start(Measured(JUMP, r4={"signature": other}), tmp_path).run()
-    assert answer.state.probes[0].mark is Mark.SKIPPED
-    assert "other arguments" in answer.state.probes[0].why
-
-
-def test_one_that_ran_on_other_hardware_is_skipped(tmp_path):
-    """JAX falls back to the CPU where a GPU is taken."""
-    answer = start(Measured(JUMP, r4={"hardware": OTHER_CPU}), tmp_path).run()
-    assert answer.state.probes[0].mark is Mark.SKIPPED
-    assert "it ran on cpu-intel-xeon-1, the good side on cpu-amd-epyc-1" in answer.state.probes[0].why
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"signature": (*SIGNATURE[:1], argument("batch", "float32[16,64]", 4096))}, "other arguments"),
+        ({"hardware": OTHER_CPU}, "it ran on cpu-intel-xeon-1, the good side on cpu-amd-epyc-1"),
+    ],
+    ids=["other arguments", "where a GPU is taken JAX falls back to the CPU"],
+)
+def test_one_that_cannot_be_compared_is_skipped(tmp_path, change, why):
+    (probe, *_) = start(Measured(JUMP, r4=change), tmp_path).run().state.probes
+    assert probe.mark is Mark.SKIPPED
+    assert why in probe.why
 
 
 def test_a_fact_that_is_not_known_there_is_no_answer(tmp_path):
-    """Neither good nor bad."""
     answer = start(Measured([20_000] * 4 + [None] + [40_000] * 4), tmp_path).run()
     assert answer.state.probes[0].mark is Mark.SKIPPED
 
@@ -154,7 +149,6 @@ def test_a_duel_decides_where_no_fact_moved(tmp_path):
 
 
 def test_a_program_that_was_met_before_is_not_duelled(tmp_path):
-    """It has the mark that it had then."""
     measured = Measured(programs=[0] * 5 + [1] * 4, times=SLOW, **SAME_FACTS)
     answer = start(measured, tmp_path).run()
     assert answer.first_bad == ("r5",)
@@ -165,7 +159,6 @@ def test_a_program_that_was_met_before_is_not_duelled(tmp_path):
 
 
 def test_a_duel_that_does_not_decide_is_run_again_then_skipped(tmp_path):
-    """It is neither good nor bad."""
     once = {**SLOW, 4: [Status.UNDECIDED, Status.SAME]}
     assert start(Measured(programs=range(9), times=once, **SAME_FACTS), tmp_path / "1").run().first_bad == ("r5",)
     never = {**SLOW, 4: Status.UNDECIDED, 3: Status.SAME}
@@ -192,13 +185,11 @@ def test_sides_that_are_alike_end_the_search(tmp_path, time):
 
 
 def test_the_fact_that_was_asked_for_must_have_moved(tmp_path):
-    """Another one that did is not taken for it."""
     with pytest.raises(AlikeError, match=r"xla_flops is the same on both sides: 1\.1 MFLOP and 1\.1 MFLOP"):
         start(Measured(JUMP), tmp_path, fact="xla_flops").run()
 
 
 def test_sides_that_take_other_arguments_cannot_be_compared(tmp_path):
-    """The reason is the judge's."""
     stale = Finding(
         kind="baseline", name="stale", status=Status.STALE_BASELINE, detail="batch float32[8] → float32[16]"
     )
@@ -207,7 +198,6 @@ def test_sides_that_take_other_arguments_cannot_be_compared(tmp_path):
 
 
 def test_a_slow_down_comes_before_a_fact_that_is_better(tmp_path):
-    """Who asks for the bad commit means the loss."""
     better = replace(TEMP, status=Status.IMPROVED, now=10_000)
     answer = start(Measured(programs=range(9), times=SLOW, sides=(better,)), tmp_path / "1").run()
     assert answer.state.quantity.clocked
@@ -217,7 +207,6 @@ def test_a_slow_down_comes_before_a_fact_that_is_better(tmp_path):
 
 
 def test_a_side_that_cannot_be_measured_is_an_error(tmp_path):
-    """Named, with the reason."""
     with pytest.raises(UsageError, match="the bad side, r8, cannot be measured: SyntaxError"):
         start(Measured(JUMP, broken={8}), tmp_path).run()
 
@@ -234,7 +223,6 @@ def test_todays_tests_are_copied_where_the_good_side_has_none(tmp_path):
 
 
 def test_a_search_that_was_interrupted_goes_on(tmp_path):
-    """What was decided is not measured again."""
     first = Measured(JUMP)
     first.interrupt = "r6"
     with pytest.raises(KeyboardInterrupt):

@@ -1,7 +1,5 @@
 """All that a case's history shows, from its runs to the lines that a person reads."""
 
-from __future__ import annotations
-
 from support.history_points import named, point
 
 from jaxgate.ext.history.changes import changes_of
@@ -36,5 +34,4 @@ def test_everything_that_a_history_shows():
 
 
 def test_an_empty_history_shows_nothing():
-    """No line."""
     assert change_lines(changes_of([])) == []

@@ -1,13 +1,11 @@
 """What a run makes of its history: today's run is part of the drift, and nothing that goes wrong is silently green."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import date
 
 import pytest
 from support.factories import CASE, decision, measurement, record
-from support.history_points import FOLDER, named, point
+from support.history_points import FOLDER, Past, named, point
 
 from jaxgate.ext.history.budget import NO_STORE, DriftBudget, point_of
 from jaxgate.ext.history.drift import DriftStart
@@ -16,20 +14,6 @@ from jaxgate.judge.verdict import judge
 from jaxgate.model.decision import Status
 
 TODAY = date(2026, 11, 25)
-
-
-class Past:
-    """A store with these runs."""
-
-    def __init__(self, *points, error=None):
-        self.found, self.error, self.asked = points, error, []
-
-    def points(self, case, folder):
-        """What is stored, or why it cannot be read."""
-        self.asked.append((case, folder))
-        if self.error is not None:
-            raise self.error
-        return self.found
 
 
 def verdict_of(facts=None, **changes):
@@ -57,7 +41,6 @@ def earlier(**figures):
 
 
 def test_without_a_budget_nothing_is_read():
-    """The verdict stays as it is."""
     past = Past()
     verdict = verdict_of()
     assert judged(verdict, past, budget=None) is verdict
@@ -90,7 +73,6 @@ def test_a_history_that_cannot_be_read_fails_the_case(past):
 
 
 def test_a_case_without_a_baseline_has_no_drift():
-    """NO_BASELINE is said already."""
     verdict = judge(CASE, (), measurement(), None, strict=True)
     assert judged(verdict, Past()) is verdict
 
@@ -109,7 +91,6 @@ def test_a_slow_down_counts_once_it_is_not_waiting():
 
 
 def test_todays_ratio_is_multiplied_with_what_was_accepted():
-    """10 % by refreshes and 25 % today."""
     verdict = verdict_of()
     timed = replace(verdict, time=replace(verdict.time, status=Status.SAME, decision=decision(Status.SAME)))
     baseline = verdict.figures.baseline

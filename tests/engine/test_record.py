@@ -1,7 +1,5 @@
 """What a recording takes over from the baseline that it replaces."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -51,12 +49,10 @@ def test_a_compile_that_came_out_of_a_cache_keeps_the_time_of_the_cold_one():
     ids=["program", "options", "environment"],
 )
 def test_another_program_has_no_known_time(changes):
-    """What it takes to compile is not known."""
     assert phases(record(phases=BEFORE), **changes) == WARM
 
 
 def test_a_cold_compile_is_recorded_as_it_was():
-    """What was measured comes before what is known."""
     cold = replace(WARM, compile_ns=3_000_000_000)
     assert phases(record(phases=BEFORE), now=cold) == cold
 

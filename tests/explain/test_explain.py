@@ -1,7 +1,5 @@
 """What a run said of a case, for people and for programs, and what to type next."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -14,7 +12,7 @@ from support.paths import REPOSITORY
 from support.projects import model
 
 from jaxgate.cli.main import main
-from jaxgate.ext.explain.model import experiments
+from jaxgate.ext.explain.text import experiments
 from jaxgate.model.decision import Status
 
 TEST = "test_model.py::test_rnn[a b]"
@@ -26,21 +24,25 @@ def test_what_is_not_calm_has_a_next_command(status):
     calm = status in {Status.SAME, Status.FASTER, Status.IMPROVED, Status.EXPECTED, Status.WAIVED}
     found = list(experiments(case(status=str(status), test=TEST)))
     assert bool(found) is not calm
-    assert all(one.shows for one in found)
-    assert {word for one in found for word in shlex.split(one.command) if "::" in word} == (set() if calm else {TEST})
+    assert all(shows for _, shows in found)
+    assert {word for command, _ in found for word in shlex.split(command) if "::" in word} == (
+        set() if calm else {TEST}
+    )
 
 
 def test_a_red_case_is_taken_apart_before_it_is_accepted():
     """The programs first, then the commit; profiles where there are some."""
     about = {"status": "REGRESSED", "origin": "code", "profiled": ("now",), "test": TEST}
-    commands = [one.command.split(" ")[:2] for one in experiments(case("a/b", **about))]
+    commands = [command.split(" ")[:2] for command, _ in experiments(case("a/b", **about))]
     assert commands == [
         ["jaxgate", "repro"],
         ["jaxgate", "bisect"],
         ["jaxgate", "tensorboard"],
         ["pytest", f"'{TEST[:-3]}"],
     ]
-    environment = [one.command for one in experiments(case("a/b", **about | {"origin": "environment", "profiled": ()}))]
+    environment = [
+        command for command, _ in experiments(case("a/b", **about | {"origin": "environment", "profiled": ()}))
+    ]
     assert environment[0] == "jaxgate upgrade --help"
 
 

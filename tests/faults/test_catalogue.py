@@ -1,7 +1,5 @@
 """The mistakes planted into the catalogue: which there are, and that a test plants each."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import chain
 from pathlib import Path
@@ -15,14 +13,12 @@ HERE = Path(__file__).parent
 
 
 def test_every_family_is_in_one_group_and_every_group_has_its_tests():
-    """No module of mistakes is left out."""
     families = [family for group in catalogue.GROUPS.values() for family in group]
     assert sorted(families) == sorted({file.stem for file in (HERE / "catalogue").glob("*.py")} - {"__init__"})
     assert all((HERE / f"test_catalogue_{group}.py").exists() for group in catalogue.GROUPS)
 
 
 def test_no_two_mistakes_of_a_family_share_a_name():
-    """Each has a test of its own."""
     names = Counter(map(str, chain.from_iterable(catalogue.FAULTS.values())))
     assert [name for name, count in names.items() if count > 1] == []
 

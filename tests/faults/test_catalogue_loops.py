@@ -1,7 +1,5 @@
 """Mistakes planted into the catalogue: its families of loops."""
 
-from __future__ import annotations
-
 import pytest
 from support.corpora import one_of
 

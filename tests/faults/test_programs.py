@@ -1,7 +1,5 @@
 """Mistakes planted into small programs, and what a fault, an outcome and a score are."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax
@@ -60,7 +58,6 @@ def test_every_fact_of_the_policy_is_to_be_moved_by_a_fault(bench):
 
 @nightly
 def test_every_fact_of_the_policy_is_moved_by_a_fault(bench):
-    """Nor without one that does."""
     moved = {fact for fault in FAULTS for fact in bench.plant(fault).moved}
     assert {policy.name for policy in POLICIES} - moved == UNMOVED
 

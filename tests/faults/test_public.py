@@ -1,7 +1,5 @@
 """Regressions that people reported: each rebuilt from its description, red, and blamed on what its fix changed."""
 
-from __future__ import annotations
-
 import pytest
 from support.corpora import one_of
 

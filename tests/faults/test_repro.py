@@ -1,7 +1,5 @@
 """Reproduction files of planted mistakes run where there is nothing but jax and NumPy, and show what was planted."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os
@@ -11,8 +9,8 @@ import zlib
 import pytest
 from support.corpora import EVERY
 from support.processes import python
+from support.stablehlo import readable
 
-from jaxgate.ext.repro.modules import readable
 from tests.faults.repro import REPRODUCED, reproduced
 
 pytestmark = pytest.mark.skipif(
@@ -34,11 +32,7 @@ for file in sys.argv[1:]:
     exec(compile(open(file).read(), file, "exec"), {"__name__": "__main__"})
 """
 """Runs files one after the other without any package but those that jax itself needs."""
-FACTS = {
-    "argument bytes": "argument_bytes",
-    "output bytes": "output_bytes",
-    "alias bytes": "aliased_bytes",
-}
+FACTS = {"argument bytes": "argument_bytes", "output bytes": "output_bytes", "alias bytes": "aliased_bytes"}
 
 
 @pytest.fixture(scope="module")

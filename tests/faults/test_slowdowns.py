@@ -1,7 +1,5 @@
 """Planted slow-downs, profiled by a real run: the first culprit is what was planted."""
 
-from __future__ import annotations
-
 import pytest
 from support.corpora import nightly
 

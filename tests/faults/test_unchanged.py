@@ -1,7 +1,5 @@
 """Programs that only look different: none may alarm."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

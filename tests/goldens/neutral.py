@@ -39,10 +39,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b0x[0-9a-f]{8,}", "<address>"),
         (r"events\.out\.tfevents\.[\w.-]+", "events.out.tfevents.<time>"),
         (r"(?m)^/.*/importlib/__init__\.py:\d+: in", "<importlib>: in"),
-        (
-            rf"(no baseline names any more \(|\d files?, |store +\d+ programs?, ){_SIZE}",
-            r"\1<size>",
-        ),
+        (rf"(no baseline names any more \(|\d files?, |store +\d+ programs?, ){_SIZE}", r"\1<size>"),
         (rf"(REMOVED  (?:program|baseline)) +{_SIZE}", r"\1 <size>"),  # the column is as wide as the longest of them
         (r"(?m)(% +\|? ?)[\d.]+ s( *\|)?$", r"\1<time>\2"),
         (r"(?m)^On \d{4}-\d\d-\d\d\.", "On <today>."),

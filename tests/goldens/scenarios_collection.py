@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from goldens.scenarios_verdicts import CALL, EXP, MORE, WAVE
-from goldens.transcript import Transcript, scenario
+from goldens.transcript import ALL, Transcript, scenario
+from support.projects import STOPPED, time_is_over
 
 OTHER = "\n\ndef test_other(gate):\n    gate(wave, jnp.ones(4))\n"
 
@@ -22,7 +23,7 @@ def stale(play: Transcript) -> None:
     """The arguments are others than the baseline's."""
     play.recorded(WAVE)
     play.edit("(8, 8)", "(8, 9)")
-    play.run()
+    play.run(files=ALL)
     play.run("--perf-strict", files=["summary.md"])
 
 
@@ -107,8 +108,10 @@ class TestShapes:
 def time_limit(play: Transcript) -> None:
     """The test that runs may end, the next one does not begin."""
     play.recorded(WAVE + OTHER)
-    play.edit("    gate(wave, jnp.ones((8, 8)))", "    import time; time.sleep(2.6)\n    gate(wave, jnp.ones((8, 8)))")
-    play.run("--perf-time-limit=2")
+    play.edit("wave(gate):\n", f"wave(gate, request):\n    import time; {STOPPED}\n")
+    play.write("conftest.py", time_is_over("wave"))
+    play.run("--perf-time-limit=2", files=ALL)
+    (play.path / "conftest.py").unlink()
     play.run("--perf-time-limit=500", "-k", "other", files=[])
 
 

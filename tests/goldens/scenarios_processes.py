@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from goldens.scenarios_verdicts import EXP, MORE, WAVE
-from goldens.transcript import Transcript, scenario
+from goldens.transcript import ALL, Transcript, scenario
 from support.git import git
 
 SIZES = """
@@ -54,7 +54,7 @@ def workers(play: Transcript) -> None:
     play.run("-n2", "--perf-strict")
     play.edit(*LARGER)
     play.patch.setenv("DIES", "32")
-    play.run("-n1")
+    play.run("-n1", files=ALL)
 
 
 @scenario
@@ -93,7 +93,7 @@ def against_a_revision(play: Transcript) -> None:
     play.run("--perf-against=no-such-revision")
     play.edit(EXP, MORE)
     play.write("test_new.py", WAVE)
-    play.run("--perf-against=HEAD", "--perf-strict")
+    play.run("--perf-against=HEAD", "--perf-strict", files=ALL)
     play.tree("baselines")
     play.show("baselines/log/*.md")
 

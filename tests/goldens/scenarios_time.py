@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from goldens.scenarios_verdicts import CALL, EXP, MORE, SIN, WAVE
-from goldens.transcript import Transcript, scenario
+from goldens.transcript import ALL, Transcript, scenario
 from support.fakes import BUSY, CALL_NS, duel
 from support.lines import line_here
 
@@ -68,14 +68,14 @@ def waivers(play: Transcript) -> None:
     play.run(files=["summary.md"])
     play.edit(MORE, EXP)
     waive(play, "matmul_flops", 1024, "2026-12-31")
-    play.run(files=["results.json"])
+    play.run(files=[])
     play.write("baselines/waivers.toml", "[[waiver]]\n")
     play.run()
     play.edit(EXP, SIN)
     play.lab.finds["baseline"] = duel(1.15)
     play.lab.processes = [1.15]
     waive(play, "time", 1.2, "2026-12-31")
-    play.run()
+    play.run(files=ALL)
 
 
 @scenario
@@ -104,7 +104,7 @@ def judged_by_stored_times(play: Transcript) -> None:
     play.run("--perf-update=times", files=[])
     play.lab.change_environment()
     play.lab.call_ns = round(1.3 * CALL_NS)
-    play.run()
+    play.run(files=ALL)
     play.lab.fresh_ns = [CALL_NS]
     play.run(files=[])
     play.lab.looks = [BUSY]
@@ -146,6 +146,6 @@ def borrowed(play: Transcript) -> None:
     content["hardware"]["device_kind"] = "Another Processor"
     path.write_text(json.dumps(content))
     path.parents[1].rename(play.path / f"baselines/cpu-another-processor-1-jax-{line_here()}")
-    play.run("--perf-strict")
+    play.run("--perf-strict", files=ALL)
     play.edit(EXP, MORE)
     play.run(files=["results.json"])

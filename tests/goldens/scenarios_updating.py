@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goldens.transcript import Transcript, scenario
+from goldens.transcript import ALL, Transcript, scenario
 from support.git import git
 
 THREE = """
@@ -35,10 +35,10 @@ def create_and_refresh(play: Transcript) -> None:
     """Only what has none, only what has one, both; the rest is judged."""
     play.write("test_model.py", THREE)
     play.run("--perf-update=refresh")
-    play.run("-k", "first", "--perf-update=create", "--perf-why", "the  first\none")
+    play.run("-k", "first", "--perf-update=create", "--perf-why", "the  first\none", files=ALL)
     play.edit("x * 2", WORSE)
     play.run("--perf-update=create")
-    play.run("--perf-update=refresh", "-k", "first or second", "--perf-why=it is better")
+    play.run("--perf-update=refresh", "-k", "first or second", "--perf-why=it is better", files=ALL)
     play.show("baselines/log/*.md")
     play.run("--perf-strict")
     play.run("--perf-update", files=[])
@@ -73,7 +73,7 @@ def review_yes_and_no(play: Transcript) -> None:
     """One is accepted."""
     moved(play)
     play.lab.answer("y", "what?", "n")
-    play.run("--perf-update=review", "--perf-why=by hand", "-s")
+    play.run("--perf-update=review", "--perf-why=by hand", "-s", files=ALL)
     play.show("baselines/log/*.md")
 
 
@@ -91,7 +91,7 @@ def review_quit(play: Transcript) -> None:
     """One accepted, then the end."""
     moved(play)
     play.lab.answer("y", "q")
-    play.run("--perf-update=review", "-s", files=["results.json"])
+    play.run("--perf-update=review", "-s", files=[])
 
 
 @scenario
@@ -126,6 +126,6 @@ def baselines_to_commit(play: Transcript) -> None:
     play.edit("x * 2", WORSE)
     play.run("--perf-update=refresh", "-k", "first", files=[])
     git(play.path, "commit", "--quiet", "-a", "-m", "three")
-    play.run("--perf-strict")
+    play.run("--perf-strict", files=ALL)
     play.jaxgate("comment")
     play.jaxgate("comment", "--commit", "0" * 40)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from goldens.transcript import Transcript, scenario
+from goldens.transcript import ALL, Transcript, scenario
 from support.fakes import CRASHED, KNOWN_BREAK, QUICK, SLOW, duel
 
 WAVE = """
@@ -45,7 +45,7 @@ def regressed_by_a_fact(play: Transcript) -> None:
     """Work was added: the culprit is named, with its line."""
     play.recorded(WAVE)
     play.edit(EXP, MORE)
-    play.run("--perf-strict")
+    play.run("--perf-strict", files=ALL)
     play.show("perf-artifacts/model/wave/verdict.json")
 
 
@@ -62,7 +62,7 @@ def regressed_by_a_claim(play: Transcript) -> None:
 def slower_confirmed(play: Transcript) -> None:
     """Fresh processes find it, too."""
     changed(play, 1.3)
-    play.run("-v")
+    play.run("-v", files=ALL)
 
 
 @scenario
@@ -78,7 +78,7 @@ def slower_and_a_process_that_crashed(play: Transcript) -> None:
     """It could not be confirmed."""
     changed(play, 1.3)
     play.lab.processes = [CRASHED]
-    play.run()
+    play.run(files=ALL)
 
 
 @scenario
@@ -95,7 +95,7 @@ def machine_accused(play: Transcript) -> None:
 def faster(play: Transcript) -> None:
     """Better than its baseline, by the clock."""
     changed(play, 0.7)
-    play.run()
+    play.run(files=ALL)
 
 
 @scenario
@@ -103,7 +103,7 @@ def improved(play: Transcript) -> None:
     """Better than its baseline, by a fact."""
     play.recorded(WAVE.replace(EXP, MORE))
     play.edit(MORE, EXP)
-    play.run()
+    play.run(files=ALL)
 
 
 @scenario
@@ -119,7 +119,7 @@ def undecided_without_a_budget(play: Transcript) -> None:
 def clock_switched_off(play: Transcript) -> None:
     """Facts are judged, time is not."""
     changed(play, 1.3)
-    play.run("--benchmark-disable")
+    play.run("--benchmark-disable", files=ALL)
 
 
 @scenario
@@ -154,7 +154,7 @@ def invalid_baseline(play: Transcript) -> None:
     play.recorded(WAVE)
     (path,) = play.path.glob("baselines/*/model/wave.json")
     path.write_text("{")
-    play.run()
+    play.run(files=ALL)
     play.run("--perf-update=create")
     play.run("--perf-update=refresh", files=[])
 
@@ -163,7 +163,7 @@ def invalid_baseline(play: Transcript) -> None:
 def resource_exhausted(play: Transcript) -> None:
     """The subject needs more memory than there is."""
     play.write("test_model.py", WAVE.replace(EXP, "(_ for _ in ()).throw(MemoryError())"))
-    play.run()
+    play.run(files=ALL)
 
 
 @scenario
@@ -179,7 +179,7 @@ def red_phase(play: Transcript) -> None:
     play.lab.phases = [SLOW, SLOW]
     play.run("--perf-budget=0", "-v")
     play.lab.phases = [QUICK]
-    play.run("--perf-budget=0")
+    play.run("--perf-budget=0", files=ALL)
 
 
 @scenario
@@ -190,7 +190,7 @@ def expected_to_be_broken(play: Transcript) -> None:
     play.recorded(WAVE)
     play.edit(CALL, CALL[:-1] + claim)
     play.edit("from jaxgate import claim", f"from jaxgate import claim\n{KNOWN_BREAK}")
-    play.run("-v")
+    play.run("-v", files=ALL)
     play.edit("output_bytes <= 8", "output_bytes <= 8000")
     play.run()
 

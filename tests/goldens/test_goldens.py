@@ -3,8 +3,6 @@
 ``JAXGATE_GOLDENS=write pytest tests/goldens`` writes the files anew; read the difference before you commit it.
 """
 
-from __future__ import annotations
-
 import difflib
 import os
 from pathlib import Path

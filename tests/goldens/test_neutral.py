@@ -1,7 +1,5 @@
 """What is made neutral hides no regression: a change that a user would see is a difference still."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -43,7 +41,6 @@ def of(text):
     ],
 )
 def test_another_machine_day_or_release_is_no_difference(before, after):
-    """What no change of ours moves."""
     assert before in TEXT
     assert of(TEXT) == of(TEXT.replace(before, after))
 
@@ -94,7 +91,6 @@ def test_a_machine_reads_the_same(changed):
 
 
 def test_only_the_clocks_numbers_and_releases_are_neutral():
-    """The rest stands as it was written."""
     assert json.loads(neutral_json(json.dumps(RESULTS), {})) == {
         "exit_status": 1,
         "phases": {"trace_ns": "<time>", "host_ns": None},

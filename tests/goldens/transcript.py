@@ -29,8 +29,10 @@ TESTS = Path(__file__).resolve().parents[1]
 Steps = Callable[["Transcript"], None]
 import_everything()
 SCENARIOS: dict[str, Steps] = {}
-RESULTS, SUMMARY, REPORT = "results.json", "summary.md", "report.md"
-"""What a run leaves in its folder that people and machines read."""
+READ = ("summary.md", "report.md")
+"""What a run leaves in its folder that people read."""
+ALL = ("results.json", *READ)
+"""What machines read, too: once for each verdict and each kind of run."""
 _RECORDED: dict[tuple[str, ...], Path] = {}
 """Baselines of projects that were recorded already, by what was recorded."""
 
@@ -126,7 +128,7 @@ class Transcript:
         call = f"\ndef pytest_configure(config):\n    in_a_process_of_its_own(config, {os.getpid()})\n"
         self.write("conftest.py", head + call)
 
-    def run(self, *options: str, files: Sequence[str] = (RESULTS, SUMMARY, REPORT), table: bool = False) -> None:
+    def run(self, *options: str, files: Sequence[str] = READ, table: bool = False) -> None:
         """Run pytest, and write down what it printed and the files it left.
 
         Args:

@@ -1,7 +1,5 @@
 """Diffrax: an adaptive solve, and a step that trains through it."""
 
-from __future__ import annotations
-
 from support.corpora import nightly
 
 from guests.plants import plant, test_planted, test_unchanged_in_a_recipe

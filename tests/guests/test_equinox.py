@@ -1,7 +1,5 @@
 """Equinox: a step under ``filter_jit`` that donates, functions of Modules, a Module that is called, a method."""
 
-from __future__ import annotations
-
 from guests.plants import plant, test_planted, test_unchanged_in_a_recipe
 
 NET = """

@@ -1,7 +1,5 @@
 """Flax Linen: a ``TrainState`` through a jitted step that donates, and through a plain function."""
 
-from __future__ import annotations
-
 from support.corpora import nightly
 
 from guests.plants import plant, test_planted, test_unchanged_in_a_recipe

@@ -1,7 +1,5 @@
 """Flax NNX: a step under ``nnx.jit`` that donates, a loop of steps, a program of a model's state."""
 
-from __future__ import annotations
-
 from guests.plants import plant, test_planted, test_unchanged_in_a_recipe
 
 NET = """

@@ -1,7 +1,5 @@
 """Optax: a training loop in plain Python around jitted functions, and what makes the optimizer's state."""
 
-from __future__ import annotations
-
 from guests.plants import plant, test_planted, test_unchanged
 
 LOOP = """

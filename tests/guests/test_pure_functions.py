@@ -1,7 +1,5 @@
 """Pairs of pure functions, ``init`` and ``apply``, as Haiku makes them: parameters in nested dictionaries."""
 
-from __future__ import annotations
-
 from guests.plants import plant, test_planted, test_unchanged
 
 NET = """

@@ -1,7 +1,5 @@
 """Stored programs age: counted by the date of their baseline, warned of a month before jax's promise is over."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest

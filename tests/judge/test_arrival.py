@@ -1,7 +1,5 @@
 """How arguments arrive: what each call sends or moves for them, against the baseline's."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import date
 
@@ -80,13 +78,11 @@ def test_arguments_that_each_call_sends(now, before, status):
 
 
 def test_what_is_moved_is_not_sent():
-    """It has a fact of its own."""
     moved = sending(*[4] * 40, arrival=f"device array{ELSEWHERE}")
     assert found("sent_arguments", moved, sending(*[0] * 40, arrival="device array")).status is Status.SAME
 
 
 def test_host_arrays_are_not_moved():
-    """They cost their bytes alone."""
     assert found("moved_arrays", sending(4, 4, 4), sending(0, 0, 0)).status is Status.SAME
 
 

@@ -1,7 +1,5 @@
 """What is said of a machine and a project: nothing that keeps a gate from judging is green, and each has a next step."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -29,14 +27,9 @@ def test_a_healthy_place_has_no_notes():
     found = remarks(HEALTHY)
     assert {remark.level for remark in found} == {Level.OK}
     assert [remark.about for remark in found] == [
-        "packages",
-        "devices",
-        "settings",
-        "clock",
-        "load",
-        "baselines",
+        "packages", "devices", "settings", "clock", "load", "baselines",
         "targets",
-    ]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -82,7 +75,6 @@ def test_a_healthy_place_has_no_notes():
     ],
 )
 def test_what_is_wrong_is_said_with_the_next_step(subject, changes, level, said, remedy):
-    """One remark each, and its command."""
     first = about(subject, **changes)[0]
     assert first.level is level
     assert said in first.found
@@ -90,12 +82,10 @@ def test_what_is_wrong_is_said_with_the_next_step(subject, changes, level, said,
 
 
 def test_without_a_device_nothing_else_is_called_well():
-    """What was not looked at is not in the list."""
     found = remarks(Surroundings(versions=HEALTHY.versions, hardware=None, no_hardware="none"))
     assert [remark.about for remark in found] == ["packages", "devices"]
 
 
 def test_without_jax_the_command_that_installs_it_is_all_there_is():
-    """Nobody can be asked for devices."""
     (found,) = remarks(Surroundings(versions=HEALTHY.versions | {"jax": None}, hardware=None))
     assert (found.level, found.remedy) == (Level.BAD, "pip install jax")

@@ -1,7 +1,5 @@
 """Claims: what must hold on any hardware; what cannot be checked is invalid, what can never break is refused."""
 
-from __future__ import annotations
-
 import pytest
 from support.factories import HARDWARE, measurement, reference
 
@@ -109,7 +107,6 @@ def test_equality_of_counts_is_exact():
 
 
 def test_why_a_claim_is_made_goes_with_it():
-    """The author's half-sentence is in the finding."""
     stated = claim("output_bytes <= 0", "nothing comes back")
     assert check(stated, measurement()).detail == "nothing comes back"
 
@@ -152,18 +149,10 @@ def test_what_cannot_be_checked_is_invalid(claim, facts, known, missing):
 @pytest.mark.parametrize(
     "formula",
     [
-        "",
-        "<= reference",
-        "temp_bytes <",
-        "temp_bytes <=",
-        "temp_bytes <= 0.5 *",
-        "temp_bytes <= 0.5 reference x",
-        "temp_bytes 3",
-        "temp_bytes <= 2 * 3",
-        "temp_bytes != 3",
-        "temp_bytes <= 1.2.3",
+        "", "<= reference", "temp_bytes <", "temp_bytes <=", "temp_bytes <= 0.5 *", "temp_bytes <= 0.5 reference x",
+        "temp_bytes 3", "temp_bytes <= 2 * 3", "temp_bytes != 3", "temp_bytes <= 1.2.3",
     ],
-)
+)  # fmt: skip
 def test_a_formula_that_cannot_be_read_is_refused(formula):
     """With what was found, and a formula that can be."""
     with pytest.raises(ValueError, match=r"^expected a (claim such as 'temp_bytes <= 0.5|number in a claim)") as caught:
@@ -193,14 +182,10 @@ def test_a_formula_is_read_as_it_is_written_and_as_it_is_shown(written, shown):
 @pytest.mark.parametrize(
     ("quantity", "other"),
     [
-        ("tmp_bytes", "reference"),
-        ("temp_bytes", "refrence"),
-        ("analytic_flops", "reference"),
-        ("reference", "one"),
-        ("one", "one"),
-        ("run_time", "reference"),
+        ("tmp_bytes", "reference"), ("temp_bytes", "refrence"), ("analytic_flops", "reference"), ("reference", "one"),
+        ("one", "one"), ("run_time", "reference"),
     ],
-)
+)  # fmt: skip
 def test_an_unknown_quantity_is_refused_when_the_claim_is_made(quantity, other):
     """A misspelt quantity stops the author, not the first reader of a green report."""
     with pytest.raises(ValueError, match="cannot be checked") as caught:
@@ -240,19 +225,11 @@ def test_the_claims_of_every_case():
 @pytest.mark.parametrize(
     ("name", "value", "expected_traces", "allowed"),
     [
-        ("traces", 2, 1, 1),
-        ("traces", 0, 1, 1),
-        ("traces", 1, 2, 2),
-        ("traces", 3, 2, 2),
-        ("lowerings", 2, 1, 1),
-        ("lowerings", 1, 2, 2),
-        ("compiles", 2, 1, 1),
-        ("compiles", 1, 2, 2),
-        ("sampled_traces", 1, 1, 0),
-        ("sampled_compiles", 1, 1, 0),
-        ("sampled_traces", 1, 2, 0),
+        ("traces", 2, 1, 1), ("traces", 0, 1, 1), ("traces", 1, 2, 2), ("traces", 3, 2, 2), ("lowerings", 2, 1, 1),
+        ("lowerings", 1, 2, 2), ("compiles", 2, 1, 1), ("compiles", 1, 2, 2), ("sampled_traces", 1, 1, 0),
+        ("sampled_compiles", 1, 1, 0), ("sampled_traces", 1, 2, 0),
     ],
-)
+)  # fmt: skip
 def test_a_case_that_traces_otherwise_than_expected_is_red(name, value, expected_traces, allowed):
     """More or fewer traces than the case states break a claim, with no baseline needed."""
     facts = dict.fromkeys(("traces", "lowerings", "compiles"), expected_traces) | {name: value}

@@ -1,7 +1,5 @@
 """Where a difference comes from, and when two programs are identical enough to need no clock."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import product
 
@@ -26,11 +24,7 @@ from jaxgate.model.measurement import Culprits
 SAME, CHANGED, UNKNOWN = "same", "changed", "unknown"
 DRIVER, RELEASE = "driver", "release"
 SCALE = {"my_scale": "libscale.so 0"}
-NOW = {
-    SAME: ENVIRONMENT,
-    DRIVER: {**ENVIRONMENT, "driver": "590.1"},
-    RELEASE: {**ENVIRONMENT, "jax": "0.12.0"},
-}
+NOW = {SAME: ENVIRONMENT, DRIVER: {**ENVIRONMENT, "driver": "590.1"}, RELEASE: {**ENVIRONMENT, "jax": "0.12.0"}}
 
 # The truth table, each row by hand: source, program, environment, inputs, options -> place.
 TABLE = [
@@ -543,7 +537,6 @@ def test_error_checks_are_no_unknown_python():
     ],
 )
 def test_plain_python_is_not_identical_where_something_of_it_is_unknown(now, before, why):
-    """Nor would another machine decide it."""
     verdict = judge_time(Difference(measurement(**host(**now)), baseline(**host(**before))), None, "no duel was run")
     assert (verdict.status, verdict.anywhere) == (Status.UNDECIDED, True)
     assert verdict.reason == f"{why} and no duel was run"

@@ -1,7 +1,5 @@
 """Claims against alternatives, and claims that a release is known to break: expected failures and unexpected passes."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 
 import pytest
@@ -82,7 +80,6 @@ def test_an_unexpected_pass_is_told_and_does_not_decide():
 
 
 def test_another_fault_of_an_excused_case_is_red():
-    """A known break covers one claim, not its case."""
     measured = now(temp_bytes=20_000, host_callbacks=1)
     claims = [claim("temp_bytes <= 0.7 * reference", known_break=OLD), claim("host_callbacks == 0")]
     verdict = judge("a/b", claims, measured, None, strict=False)

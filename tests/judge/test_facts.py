@@ -1,7 +1,5 @@
 """Facts: identical work does not differ, and a planted change beyond its tolerance is seen."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, fields, replace
 
 import pytest
@@ -271,7 +269,6 @@ def test_a_tolerance_takes_the_place_of_the_policy(fact, now, before, tolerance,
 
 
 def test_a_tolerance_does_not_make_up_for_a_fact_that_vanished():
-    """What may move must still be there."""
     assert tolerated("temp_bytes", None, 20_000, relative=10.0).status is Status.INVALID
 
 
@@ -388,7 +385,6 @@ def test_other_kernels_of_the_same_program_are_nobodys_fault(hardware, program, 
     ids=["program", "options", "unknown options", "executable", "devices", "environment", "hardware", "host"],
 )
 def test_anything_else_that_differs_may_explain_a_gain(changes):
-    """Improved, as before."""
     assert statuses(**changes) == dict.fromkeys(BETTER, Status.IMPROVED)
 
 

@@ -1,7 +1,5 @@
 """Laws of growth: which one points obey, what is held against which, and what somebody may claim."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -33,7 +31,6 @@ LAWS = {
 
 @pytest.mark.parametrize("what", LAWS)
 def test_the_law_that_points_obey(what):
-    """By the slopes between neighbours."""
     counts, law = LAWS[what]
     assert law_of(SIZES, counts) is law
 
@@ -56,7 +53,6 @@ def test_noise_makes_no_law():
 
 
 def test_more_sizes_are_held_to_their_order():
-    """Slopes that grow and shrink are no law."""
     assert law_of((1, 2, 3, 4), (1, 4, 9, 16)) is Law.QUADRATIC
     assert law_of((1, 2, 3, 4), (0, 1, 5, 6)) is None
 
@@ -71,7 +67,6 @@ def test_more_sizes_are_held_to_their_order():
     ],
 )
 def test_what_a_fact_will_be(counts, law, then):
-    """Where its law says so."""
     assert at_size(law, SIZES, counts, 100) == then
 
 
@@ -139,7 +134,6 @@ def test_laws_that_a_baseline_does_not_hold_are_said_to_be_unheld():
 
 
 def test_what_another_compiler_decides_is_not_held_against_this_one():
-    """What tracing decides is."""
     worse = grown({"trace_calls": (16000, 64000, 256000), "temp_bytes": (16, 64, 256)})
     assert len(judged(worse, grown(LINEAR))) == 2
     assert judged(worse, grown(LINEAR), same_compiler=False) == [("trace_calls over layers", Status.REGRESSED)]
@@ -225,7 +219,6 @@ MISUSE = {
 
 @pytest.mark.parametrize("misuse", MISUSE)
 def test_what_makes_no_sense_is_refused(misuse):
-    """At once, with what was expected."""
     make, said = MISUSE[misuse]
     with pytest.raises(ValueError) as error:  # noqa: PT011 - the text is looked at
         make()

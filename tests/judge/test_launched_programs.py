@@ -1,7 +1,5 @@
 """The programs of plain Python, paired with those of the baseline and judged one by one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -111,5 +109,4 @@ def test_one_program_of_many_that_needs_more_is_red():
     ],
 )
 def test_what_is_not_said_of_a_single_program(now, red):
-    """One finding for one difference."""
     assert found(launched_program(**now), STEP, red) == []

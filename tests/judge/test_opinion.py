@@ -1,7 +1,5 @@
 """Whether a result is worth a second opinion: where the compiler may have made something else than was accepted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -43,7 +41,6 @@ def test_the_same_executable_gives_the_same_result():
 
 @pytest.mark.parametrize("changed", [{"devices": "d1", "executable": None}, {"executable": "e1"}])
 def test_another_order_of_devices_or_another_executable_is_new(changed):
-    """Though the program is the same."""
     assert is_compiled_anew(
         Difference(measurement(fingerprints=replace(BUILT, **changed)), baseline(fingerprints=BUILT))
     )

@@ -1,7 +1,5 @@
 """Communication of a step, by hand: what computation hides, what is exposed, and where nothing can be told."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxgate.ext.profile.model import Communication, Span
@@ -14,12 +12,7 @@ US = 1_000
 def span(name, begin, end, thread=0, device=0):
     """An operation, in microseconds; one whose name begins with ``all`` moves data."""
     return Span(
-        thread=thread,
-        name=name,
-        begin_ns=begin * US,
-        end_ns=end * US,
-        device=device,
-        collective=name.startswith("all"),
+        thread=thread, name=name, begin_ns=begin * US, end_ns=end * US, device=device, collective=name.startswith("all")
     )
 
 
@@ -85,6 +78,5 @@ def test_the_typical_step_has_the_mean_and_the_page_says_it():
 
 
 def test_the_page_says_nothing_where_nothing_is_known():
-    """As of a CPU."""
     table = compare(typical([step(30, device=None)]), typical([step(30)]), {}, side="baseline")
     assert (table.communication, communication_line(table)) == (None, "")

@@ -1,7 +1,5 @@
 """One measurement out of several: what must be equal is, the worst counts, and the rank has a name."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -52,13 +50,11 @@ def test_the_larger_number_counts_where_less_is_better(fact):
 
 
 def test_the_smaller_number_counts_where_more_is_better():
-    """Donation that one rank lost is lost."""
     found, worst = merged(facts={"aliased_bytes": 5})
     assert (found.facts.aliased_bytes, worst) == (5, {"aliased_bytes": OTHER})
 
 
 def test_a_fact_that_one_rank_does_not_know_is_not_known():
-    """And it keeps the reason."""
     found, _ = merged(facts={"temp_bytes": None}, unknown={"temp_bytes": "this backend does not report it"})
     assert found.facts.temp_bytes is None
     assert found.unknown == {"temp_bytes": "this backend does not report it"}
@@ -81,7 +77,6 @@ def test_a_fact_that_one_rank_does_not_know_is_not_known():
     ids=lambda part: part.split()[-1] if isinstance(part, str) else None,
 )
 def test_ranks_that_ran_something_else_are_refused(changes, what):
-    """Their numbers are not of one case."""
     with pytest.raises(InvalidCaseError, match=f"expected {what} to be the same on all ranks") as error:
         merged(**changes)
     assert OWN in error.value.reason
@@ -109,7 +104,6 @@ def test_times_are_those_of_the_slowest_rank():
 
 
 def test_samples_of_one_rank_only_are_refused():
-    """One of them was started with another option."""
     with pytest.raises(InvalidCaseError, match="expected samples of all ranks or of none"):
         merged(samples=None)
 

@@ -1,23 +1,10 @@
 """Claims about run time: what a duel of subject and reference decides, in both directions, and what is never green."""
 
-from __future__ import annotations
-
 import random
 from math import exp
 
 import pytest
-from support.factories import (
-    CALL_NS,
-    CASE,
-    baseline,
-    duel,
-    measurement,
-    mirrored,
-    normal,
-    record,
-    reference,
-    steady,
-)
+from support.factories import CALL_NS, CASE, baseline, duel, measurement, mirrored, normal, record, reference, steady
 
 from jaxgate.ext.upgrade.launches import judge_environment
 from jaxgate.judge.claims import are_settled, breaks, check_claims, check_run_claim, decide_claim, hold
@@ -75,8 +62,7 @@ NONSENSE = {
 def test_what_no_duel_decides_is_refused(what):
     """Another side, equality of times, a factor that is no ratio: refused when it is written down, saying what is expected."""
     with pytest.raises(
-        ValueError,
-        match=r"expected 'run_ns <= 0.8 \* reference' or 'run_ns >= 2 \* reference', with a positive factor",
+        ValueError, match=r"expected 'run_ns <= 0.8 \* reference' or 'run_ns >= 2 \* reference', with a positive factor"
     ):
         Claim(**{"quantity": "run_ns", **NONSENSE[what]})
 
@@ -219,7 +205,6 @@ def test_a_broken_claim_has_its_numbers():
 
 
 def test_a_duel_of_an_earlier_run_says_so():
-    """It decides as one of today."""
     found = check(claim("run_ns <= 2 * reference"), ReferenceDuel(duel=steady(1.2), remembered=True))
     assert (found.status, found.remembered) == (Status.SAME, True)
 

@@ -1,7 +1,5 @@
 """Causes in how a program is built: conditions, loops, routines, remat, larger arrays; and what only looks like one."""
 
-from __future__ import annotations
-
 import pytest
 from support.factories import baseline, launched_program, measurement
 

@@ -1,7 +1,5 @@
 """The stored time withdraws SAME from what is far slower, and from nothing else."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -39,7 +37,6 @@ def judged(now, before):
 
 
 def test_an_identical_program_that_is_far_slower_is_red():
-    """It says so, and by how much."""
     verdict = judged(slow(), stored())
     assert (verdict.status, verdict.fails) == (Status.SLOWER, True)
     assert (
@@ -50,7 +47,6 @@ def test_an_identical_program_that_is_far_slower_is_red():
 
 @pytest.mark.parametrize(("times", "red"), [(TIMES, False), (TIMES + 0.01, True), (1.0, False), (0.1, False)])
 def test_the_factor(times, red):
-    """Exactly three times is none."""
     assert judged(slow(times), stored()).fails is red
 
 
@@ -79,7 +75,6 @@ def test_one_fast_burst_speaks_for_the_machine():
 
 @pytest.mark.parametrize(("platform", "red"), [("cpu", False), ("gpu", True)])
 def test_ranks_that_share_cores_wait_for_each_other_by_chance(platform, red):
-    """Devices of their own do not."""
     ranks = HardwareKey(platform=platform, device_kind="AMD EPYC, 2 processes", devices=2)
     before = stored()
     before = replace(before, baseline=replace(before.baseline, hardware=ranks))
@@ -222,8 +217,6 @@ def test_a_changed_program_that_no_duel_could_time_is_not_called_outside_of_itse
     ],
 )
 def test_calls_of_which_some_wait_are_slower_on_average(every, wait_ns, of_old, red):
-    """The median is that of the others."""
-
     def waiting(wait):
         bursts = tuple(STORED_NS + (wait if number % every == every - 1 else 0) for number in range(20))
         return Samples(bursts_ns=bursts, calls_per_burst=1)

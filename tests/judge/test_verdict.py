@@ -1,7 +1,5 @@
 """The verdict of a case: what decides it, what fails it, and that nothing missing is ever green under CI."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,12 +19,11 @@ from support.factories import (
 )
 
 from jaxgate.judge.difference import NO_SOURCE
-from jaxgate.judge.order import ALWAYS_FAIL
 from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
 from jaxgate.judge.verdict import describe, judge, judge_invalid
 from jaxgate.model.baseline import StoredBaseline
 from jaxgate.model.claim import claim
-from jaxgate.model.decision import Status
+from jaxgate.model.decision import ALWAYS_FAIL, Status
 from jaxgate.model.machine import HardwareKey
 from jaxgate.model.measurement import Argument, Culprits, ExhaustedError, InvalidCaseError
 from jaxgate.model.numbers import Samples
@@ -196,9 +193,7 @@ def test_a_setting_is_the_cause_of_other_arguments(signature, name, said):
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"path": "params['kernel']"}, {"nbytes": 1}, {"donated": False}],
-    ids=["path", "nbytes", "donated"],
+    "change", [{"path": "params['kernel']"}, {"nbytes": 1}, {"donated": False}], ids=["path", "nbytes", "donated"]
 )
 def test_a_renamed_argument_is_not_stale(change):
     """Names are for people: the old program still takes these arguments, so facts are compared."""

@@ -1,7 +1,5 @@
 """Waivers: what they cover, up to which day and which value, and everything that they never cover."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import date
 
@@ -230,7 +228,6 @@ def test_the_upper_bound_is_what_must_be_within():
 
 
 def test_a_waived_fact_leaves_the_slow_down_to_be_confirmed():
-    """SLOWER beside a waived fact is SLOWER."""
     red = replace(timed(1.3), findings=(*timed(1.3).findings, *judged({"temp_bytes": 40_000}).findings))
     verdict = waived(red, waiver())
     assert (verdict.status, verdict.fails) == (Status.SLOWER, True)

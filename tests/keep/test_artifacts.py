@@ -1,7 +1,5 @@
 """The folder of a run's bundles: emptied by each run, if it is jaxgate's; the history counts on."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
@@ -72,7 +70,6 @@ def test_scalars_of_two_runs_are_one_curve(tmp_path):
 
 
 def test_tensorboard_is_an_extra(monkeypatch):
-    """Without it no scalars are written."""
     assert can_write_scalars()
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     assert not can_write_scalars()

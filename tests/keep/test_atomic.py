@@ -1,7 +1,5 @@
 """What saving does to the disk: stable text, one file, and that one old or new but never half."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Baselines on disk: what is written comes back, what cannot be trusted is refused by file and key."""
 
-from __future__ import annotations
-
 import copy
 import json
 from dataclasses import fields
@@ -22,119 +20,45 @@ OWN_FILE = "cpu-amd-epyc-1-jax-0.10/scan/rnn.json"
 # The file of ``factories.baseline()``, written by hand.
 IN_PLACE = {"arrival": "device array", "sent_bytes": 0, "value": None}
 CONTENT = {
-    "called": {},
-    "case": "scan/rnn",
-    "collectives": {},
+    "called": {}, "case": "scan/rnn", "collectives": {},
     "environment": {"jax": "0.10.2", "jaxlib": "0.10.2", "python": "3.11"},
     "facts": {
-        "aliased_bytes": 16384,
-        "argument_bytes": 18432,
-        "block_bytes": 0,
-        "code_bytes": 10000,
-        "collective_bytes": 0,
-        "collectives": 0,
-        "compiles": 1,
-        "constant_bytes": 0,
-        "donated_bytes": 16384,
-        "host_callbacks": 0,
-        "host_reads": 1,
-        "host_waits": 1,
-        "copied_bytes": 4096,
-        "cyclic_arrays": 0,
-        "cyclic_objects": 0,
-        "host_transfers": 1,
-        "kernels": 12,
-        "jax_calls": 0,
-        "jitted": 1,
-        "kept_arrays": 0,
-        "loop_turns": 0,
-        "largest_batch": 512,
-        "launches": 3,
-        "lost_bytes": 0,
-        "lowerings": 1,
-        "matmul_flops": 1000000,
-        "output_bytes": 16388,
-        "random_bits": 0,
-        "remade_jits": 0,
-        "replicated_bytes": 0,
-        "unmatched_names": 0,
-        "python_calls": 40,
-        "sampled_compiles": 0,
-        "scattered_bytes": 0,
-        "sampled_traces": 0,
-        "stablehlo_ops": 40,
-        "trace_calls": 2000,
-        "trace_equations": 12,
-        "temp_bytes": 20000,
-        "transcendentals": 1000,
-        "traces": 1,
-        "widened_bytes": 0,
-        "xla_bytes": 100000,
-        "xla_flops": 1100000,
+        "aliased_bytes": 16384, "argument_bytes": 18432, "block_bytes": 0, "code_bytes": 10000, "collective_bytes": 0,
+        "collectives": 0, "compiles": 1, "constant_bytes": 0, "donated_bytes": 16384, "host_callbacks": 0,
+        "host_reads": 1, "host_waits": 1, "copied_bytes": 4096, "cyclic_arrays": 0, "cyclic_objects": 0,
+        "host_transfers": 1, "kernels": 12, "jax_calls": 0, "jitted": 1, "kept_arrays": 0, "loop_turns": 0,
+        "largest_batch": 512, "launches": 3, "lost_bytes": 0, "lowerings": 1, "matmul_flops": 1000000,
+        "output_bytes": 16388, "random_bits": 0, "remade_jits": 0, "replicated_bytes": 0, "unmatched_names": 0,
+        "python_calls": 40, "sampled_compiles": 0, "scattered_bytes": 0, "sampled_traces": 0, "stablehlo_ops": 40,
+        "trace_calls": 2000, "trace_equations": 12, "temp_bytes": 20000, "transcendentals": 1000, "traces": 1,
+        "widened_bytes": 0, "xla_bytes": 100000, "xla_flops": 1100000,
     },
     "fingerprints": {
-        "devices": None,
-        "executable": None,
-        "inputs": "i0",
-        "options": "",
-        "program": "0" * 32,
-        "source": "s0",
+        "devices": None, "executable": None, "inputs": "i0", "options": "", "program": "0" * 32, "source": "s0",
     },
-    "hardware": {"device_kind": "AMD EPYC", "devices": 1, "platform": "cpu"},
-    "eager": False,
-    "first": {},
-    "kernels": {},
-    "later": {},
-    "launched": {},
-    "matmuls": {"float32[8,64] x float32[64,64]": 3},
-    "launched_programs": [],
-    "growth": {},
-    "libraries": {},
-    "native_code": {},
+    "hardware": {"device_kind": "AMD EPYC", "devices": 1, "platform": "cpu"}, "eager": False, "first": {},
+    "kernels": {}, "later": {}, "launched": {}, "matmuls": {"float32[8,64] x float32[64,64]": 3},
+    "launched_programs": [], "growth": {}, "libraries": {}, "native_code": {},
     "operations": {"stablehlo.add 8x64xf32": 37, "stablehlo.dot_general 8x64xf32": 3},
     "phases": {
-        "compile_ns": 50000000,
-        "dispatch_ns": None,
-        "trace_wait_ns": None,
-        "first_call_ns": 1000000,
-        "host_ns": None,
-        "lower_ns": 5000000,
-        "trace_ns": 10000000,
-        "yardstick_ns": None,
+        "compile_ns": 50000000, "dispatch_ns": None, "trace_wait_ns": None, "first_call_ns": 1000000, "host_ns": None,
+        "lower_ns": 5000000, "trace_ns": 10000000, "yardstick_ns": None,
     },
     "program": {"digest": "0" * 64, "donated": [0], "feeds": [0, None], "options": {}, "why_not": ""},
     "provenance": {"commit": "0123456789abcdef", "date": "2026-11-20", "dirty": False, "jaxgate": "0.1.0"},
-    "results": [],
-    "samples": {"bursts_ns": [2000, 2200, 1900], "calls_per_burst": 2, "contract": "throughput"},
+    "results": [], "samples": {"bursts_ns": [2000, 2200, 1900], "calls_per_burst": 2, "contract": "throughput"},
     "schema": 5,
     "signature": [
         {**IN_PLACE, "aval": "float32[64,64]", "donated": True, "nbytes": 16384, "path": "state['w']"},
         {**IN_PLACE, "aval": "float32[8,64]", "donated": False, "nbytes": 2048, "path": "batch"},
     ],
-    "steps": 0,
-    "test": "perf/test_scan.py::test_scan[rnn]",
-    "traced": {},
-    "transferred": {},
-    "turns": {},
+    "steps": 0, "test": "perf/test_scan.py::test_scan[rnn]", "traced": {}, "transferred": {}, "turns": {},
     "widened": {},
-}
+}  # fmt: skip
 FREE = (
-    "called",
-    "collectives",
-    "environment",
-    "first",
-    "later",
-    "launched",
-    "matmuls",
-    "growth",
-    "libraries",
-    "native_code",
-    "operations",
-    "options",
-    "transferred",
-    "turns",
-    "widened",
-)  # their keys are data
+    "called", "collectives", "environment", "first", "later", "launched", "matmuls", "growth", "libraries",
+    "native_code", "operations", "options", "transferred", "turns", "widened",
+)  # their keys are data  # fmt: skip
 
 
 def keys(content=CONTENT, place=()):
@@ -149,50 +73,23 @@ def keys(content=CONTENT, place=()):
 
 KEYS = [place for place in keys() if place[-1] not in {*range(9), *IN_PLACE} and place != ("schema",)]
 LATER = {
-    ("called",): {},
-    ("launched_programs",): (),
-    ("growth",): {},
-    ("libraries",): {},
-    ("native_code",): {},
-    ("transferred",): {},
-    ("turns",): {},
-    ("kernels",): {},
-    ("traced",): {},
-    ("first",): {},
-    ("later",): {},
+    ("called",): {}, ("launched_programs",): (), ("growth",): {}, ("libraries",): {}, ("native_code",): {},
+    ("transferred",): {}, ("turns",): {}, ("kernels",): {}, ("traced",): {}, ("first",): {}, ("later",): {},
     ("steps",): 0,
     **{
         ("facts", name): None
         for name in (
-            "block_bytes",
-            "copied_bytes",
-            "cyclic_arrays",
-            "cyclic_objects",
-            "host_reads",
-            "host_waits",
-            "jax_calls",
-            "jitted",
-            "kept_arrays",
-            "kernels",
-            "loop_turns",
-            "python_calls",
-            "random_bits",
-            "remade_jits",
-            "replicated_bytes",
-            "scattered_bytes",
-            "trace_calls",
-            "trace_equations",
-            "transcendentals",
-            "unmatched_names",
+            "block_bytes", "copied_bytes", "cyclic_arrays", "cyclic_objects", "host_reads", "host_waits",
+            "jax_calls", "jitted", "kept_arrays", "kernels", "loop_turns", "python_calls", "random_bits",
+            "remade_jits", "replicated_bytes", "scattered_bytes", "trace_calls", "trace_equations",
+            "transcendentals", "unmatched_names",
         )
     },
-}
+}  # fmt: skip
 LATER |= {
-    ("phases", "dispatch_ns"): None,
-    ("phases", "trace_wait_ns"): None,
-    ("fingerprints", "devices"): None,
+    ("phases", "dispatch_ns"): None, ("phases", "trace_wait_ns"): None, ("fingerprints", "devices"): None,
     ("fingerprints", "executable"): None,
-}
+}  # fmt: skip
 """Keys that came after files of this schema, and what is read where they are not there."""
 
 
@@ -262,7 +159,6 @@ def test_what_is_saved_comes_back(store, changes):
 
 
 def test_a_list_of_numbers_is_one_line(tmp_path):
-    """A text stays what it is, whatever it holds."""
     content = {
         "bursts": [1, -2.5e-07, 3],
         "none": [],
@@ -506,6 +402,13 @@ def test_the_file_of_other_hardware_is_refused(store, place):
     )
 
 
+def test_the_file_of_another_line_is_refused(store):
+    """A folder that was copied to start a new line would let an old program pass for one of this jax."""
+    assert refusal(store, changed(("environment", "jax"), "0.9.1")) == (
+        "expected it in the folder `cpu-amd-epyc-1-jax-0.9`, found it in `cpu-amd-epyc-1-jax-0.10`"
+    )
+
+
 def test_a_missing_file_is_no_baseline(store):
     """Neither a missing folder nor a missing file is an error; nothing is created by looking."""
     assert store.load(HARDWARE, CASE) is None
@@ -583,14 +486,12 @@ def test_the_own_line_of_other_hardware_is_nearer_than_another_line(store):
 
 
 def test_another_line_on_the_same_hardware_is_not_elsewhere(store):
-    """What is named there is hardware."""
     save_baseline(store.root, of_line("0.9.1"))
     assert store.elsewhere(HARDWARE, CASE) == ()
 
 
 @pytest.mark.parametrize("version", [None, "unknown", ""])
 def test_a_baseline_that_names_no_jax_is_refused(store, version):
-    """Nobody knows of which line it is."""
     content = changed(("environment", "jax"), version, remove=version is None)
     assert refusal(store, content).startswith("key `environment.jax`: expected a version of jax")
 

@@ -1,16 +1,14 @@
 """Searches in the user's cache: one folder for each range, a file for each question, gone after a month."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
 import pytest
 
-from jaxgate.ext.bisect.kept import copy_files, forget_old, question_file, read_bisection, save_bisection, search_folder
+from jaxgate.ext.bisect.kept import copy_files, forget_old, question_file, read_bisection, search_folder
 from jaxgate.ext.bisect.model import Bisection, Mark, Probe, Quantity
 from jaxgate.keep.machine import cache_folder
-from jaxgate.keep.strict import CorruptBaselineError
+from jaxgate.keep.strict import CorruptBaselineError, write_strict
 
 FOUND = Bisection(
     copied=True,
@@ -22,7 +20,6 @@ FOUND = Bisection(
 
 
 def test_the_cache_is_the_users(tmp_path):
-    """Where they say, if that is a whole path."""
     assert cache_folder({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "jaxgate"
     assert cache_folder({"XDG_CACHE_HOME": "here"}) == cache_folder({}) == Path.home() / ".cache/jaxgate"
 
@@ -31,7 +28,7 @@ def test_what_was_noted_is_read_back(tmp_path):
     """Nothing where nothing was; each question has its own."""
     path = question_file(tmp_path, "", "good")
     assert read_bisection(path) is None
-    save_bisection(path, FOUND)
+    write_strict(path, FOUND)
     assert read_bisection(path) == FOUND
     assert read_bisection(question_file(tmp_path, "temp_bytes", "good")) is None
     assert read_bisection(question_file(tmp_path, "", "bad")) is None
@@ -39,7 +36,6 @@ def test_what_was_noted_is_read_back(tmp_path):
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"schema": 2}', '{"schema": 1, "probes": 1}', '{"schema": 1, "more": 1}'])
 def test_what_cannot_be_trusted_is_an_error(tmp_path, text):
-    """It would name a commit."""
     path = tmp_path / "question.json"
     path.write_text(text)
     with pytest.raises(CorruptBaselineError):
@@ -61,7 +57,7 @@ def test_old_searches_are_forgotten(tmp_path):
     """A month after the last step of any of their questions."""
     for name, day in (("old", 0), ("young", 20)):
         path = question_file(tmp_path / "bisect" / name, "", "good")
-        save_bisection(path, FOUND)
+        write_strict(path, FOUND)
         for one in (path, tmp_path / "bisect" / name):
             os.utime(one, (day * 86_400, day * 86_400))
     forget_old(tmp_path, 31 * 86_400)

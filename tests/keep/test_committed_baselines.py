@@ -1,7 +1,5 @@
 """The baselines of this repository: each comes with the program that it names."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

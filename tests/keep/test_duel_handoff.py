@@ -1,7 +1,5 @@
 """A duel on disk: job and outcome come back as they were written."""
 
-from __future__ import annotations
-
 import json
 
 import jax
@@ -72,7 +70,6 @@ def test_nothing_is_unpickled(tmp_path):
 
 @pytest.mark.parametrize("name", ["now-0.export", "baseline-1.export", "job.npz"])
 def test_a_job_without_a_part_is_an_error(tmp_path, name):
-    """Nothing stands in for what is missing."""
     write_job(tmp_path, JOB)
     (tmp_path / name).unlink()
     with pytest.raises(FileNotFoundError, match=name):
@@ -106,7 +103,6 @@ BROKEN = {
 
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
 def test_broken_duels_are_an_error(tmp_path, text):
-    """The outcome is read strictly."""
     (tmp_path / "duels.json").write_text(text)
     with pytest.raises(ValueError, match="validation error"):
         read_duels(tmp_path)

@@ -1,7 +1,5 @@
 """Noise floors on disk: what was kept comes back, cases of one environment stay together, damage is told."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -47,7 +45,6 @@ def test_another_environment_replaces_all(store):
 
 
 def test_without_a_folder_nothing_is_kept():
-    """The cache of pytest may be switched off."""
     store = FloorStore(None)
     assert store.save(HARDWARE, ENVIRONMENT, {"a/one": floor(0.01)}) is None
     assert store.load(HARDWARE) is None

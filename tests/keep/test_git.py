@@ -1,11 +1,9 @@
 """git is asked about a checkout that a stranger may have filled, and runs nothing of it."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest
-from support.git import git
+from support.git import commit, git
 
 from jaxgate.keep.git import changed_lines, last_committers, run_git, uncommitted
 
@@ -17,10 +15,8 @@ def project(tmp_path):
     """A checkout with one committed file in ``baselines``."""
     root = tmp_path / "project"
     (root / "baselines").mkdir(parents=True)
-    git(root, "init", "--quiet")
     (root / "baselines" / "case.json").write_text("{}")
-    git(root, "add", "-A")
-    git(root, "commit", "--quiet", "-m", "one")
+    commit(root)
     return root
 
 
@@ -89,8 +85,7 @@ def test_lines_that_a_checkout_changes(project):
     """Of Python, by file within the repository: what is new or other, and of what is gone the line before; committed or not."""
     (project / "src").mkdir()
     (project / "src/a.py").write_text("".join(f"x{number} = {number}\n" for number in range(1, 10)))
-    git(project, "add", "-A")
-    git(project, "commit", "--quiet", "-m", "two")
+    commit(project)
     (project / "src/a.py").write_text(
         "x1 = 0\n" + "".join(f"x{number} = {number}\n" for number in (2, 3, 5, 6)) + "y = 1\nz = 2\n"
     )

@@ -1,22 +1,12 @@
 """The store of the history."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from support.histories import (
-    BASELINE,
-    CASE,
-    COMMIT,
-    ENVIRONMENT,
-    FOLDER,
-    case,
-    run,
-)
+from support.histories import BASELINE, CASE, COMMIT, ENVIRONMENT, FOLDER, case, run, runs_of
 
 from jaxgate.ext.history.store import HistoryError, HistoryStore, find_place
 from jaxgate.model.outcome import TimeRecord
@@ -42,12 +32,7 @@ def test_a_run_comes_back_whole(store):
     assert (point.case, point.folder, point.status, point.fails) == (CASE, FOLDER, "SAME", False)
     assert (point.recorded, point.elsewhere, point.program) == ("refreshed", "--perf-against abc", "p" * 32)
     assert (point.time_status, point.ratio, point.low, point.high) == ("SAME", 1.01, 0.99, 1.03)
-    assert point.figures == {
-        "temp_bytes": 4_000,
-        "traces": 1,
-        "compile_ns": 50_000_000,
-        "run_ns": 81_839.96153846153,
-    }
+    assert point.figures == {"temp_bytes": 4_000, "traces": 1, "compile_ns": 50_000_000, "run_ns": 81_839.96153846153}
     assert (point.baseline, point.environment, point.source) == (BASELINE, ENVIRONMENT, "jaxgate")
 
 
@@ -56,7 +41,7 @@ def test_a_run_is_added_once(store):
     assert store.append(run(1)) is True
     assert store.append(run(1, case(status="REGRESSED"))) is False
     assert [point.status for point in store.points(CASE)] == ["SAME"]
-    assert len(store.runs()) == 1
+    assert len(runs_of(store)) == 1
 
 
 def test_what_is_not_known_stays_unknown(store):
@@ -70,7 +55,6 @@ def test_what_is_not_known_stays_unknown(store):
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_ratio_that_is_no_number_is_unknown(store, value):
-    """SQLite would keep one of the two as NULL."""
     store.append(run(1, case(time=TimeRecord(status="SLOWER", ratio=value))))
     assert store.points(CASE)[0].ratio is None
 
@@ -82,17 +66,15 @@ def test_points_are_oldest_first_whenever_they_were_added(store):
     store.append(replace(run(2, case(temp_bytes=2.5)), run="the same minute"))
     assert [point.figures["temp_bytes"] for point in store.points(CASE)] == [1, 2, 2.5, 3]
     assert [point.figures["temp_bytes"] for point in store.points(CASE)[-2:]] == [2.5, 3]
-    assert [one.run for one in store.runs()] == ["run-0001", "run-0002", "the same minute", "run-0003"]
+    assert [one.run for one in runs_of(store)] == ["run-0001", "run-0002", "the same minute", "run-0003"]
 
 
 def test_a_moment_of_another_time_zone_is_put_into_utc(store):
-    """Else its text would stand in the wrong place."""
     store.append(run(1, moment="2026-11-25T02:30:00+02:00"))
-    assert store.runs()[0].moment == "2026-11-25T00:30:00+00:00"
+    assert runs_of(store)[0].moment == "2026-11-25T00:30:00+00:00"
 
 
 def test_a_case_is_apart_on_each_hardware(store):
-    """And can be asked for on one."""
     store.append(run(1, case(), case(hardware="gpu-nvidia-h200-1"), case("vmap/loss")))
     assert [point.folder for point in store.points(CASE, "gpu-nvidia-h200-1-jax-0.10")] == [
         "gpu-nvidia-h200-1-jax-0.10"
@@ -117,7 +99,6 @@ def test_cases_are_listed_with_their_newest_status(store):
 
 
 def test_a_case_that_two_tests_have_stands_once(store):
-    """The run is red for that anyway."""
     store.append(run(1, case(), case(status="REGRESSED")))
     assert [point.status for point in store.points(CASE)] == ["REGRESSED"]
 
@@ -153,7 +134,7 @@ def test_results_of_an_earlier_jaxgate_are_refused(store):
         store.append(run(1, run=""))
     with pytest.raises(HistoryError, match="expected date and time"):
         store.append(run(1, moment="yesterday"))
-    assert store.runs() == ()
+    assert runs_of(store) == ()
 
 
 def test_signs_that_a_database_refuses(store):
@@ -166,15 +147,13 @@ def test_signs_that_a_database_refuses(store):
 
 
 def test_nothing_was_remembered_yet(store, place):
-    """Reading finds nothing, and makes nothing."""
-    assert (store.cases(), store.runs(), store.points(CASE), store.at_commit(COMMIT)) == ((), (), (), ())
+    assert (store.cases(), runs_of(store), store.points(CASE), store.at_commit(COMMIT)) == ((), (), (), ())
     assert not place.exists()
 
 
 def test_a_run_without_cases(store):
-    """It is a run all the same."""
     store.append(replace(run(1), cases=()))
-    assert [one.run for one in store.runs()] == ["run-0001"]
+    assert [one.run for one in runs_of(store)] == ["run-0001"]
     assert store.cases() == ()
 
 
@@ -184,7 +163,7 @@ def test_a_newer_schema_is_refused(place, store):
     with closing(sqlite3.connect(place)) as connection:
         connection.execute("PRAGMA user_version = 7")
     before = place.read_bytes()
-    for act in (lambda: store.append(run(2)), store.cases, store.runs, lambda: store.points(CASE)):
+    for act in (lambda: store.append(run(2)), store.cases, lambda: runs_of(store), lambda: store.points(CASE)):
         with pytest.raises(HistoryError, match=r"expected a history of schema 1, found 7, .*; nothing was") as found:
             act()
         assert "\n" not in str(found.value)
@@ -192,7 +171,6 @@ def test_a_newer_schema_is_refused(place, store):
 
 
 def test_another_programs_database_is_refused(place, store):
-    """It is somebody's, whatever its version says."""
     with closing(sqlite3.connect(place)) as connection:
         connection.execute("CREATE TABLE notes (text TEXT)")
     before = place.read_bytes()
@@ -215,7 +193,7 @@ def test_a_run_that_fails_half_way_is_not_there(store, monkeypatch):
         patch.setattr(module, "_cells", cells)
         with pytest.raises(KeyboardInterrupt):
             store.append(run(2, case("vmap/new", temp_bytes=17)))
-    assert [one.run for one in store.runs()] == ["run-0001"]
+    assert [one.run for one in runs_of(store)] == ["run-0001"]
     assert [one.case for one in store.cases()] == [CASE]
     assert store.append(run(2)) is True
 

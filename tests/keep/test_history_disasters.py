@@ -1,7 +1,5 @@
 """A history is whole whatever happens: processes that are killed, two at once, a full disk, files that are none."""
 
-from __future__ import annotations
-
 import os
 import re
 import sqlite3
@@ -12,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support import history_child
-from support.histories import run
+from support.histories import run, runs_of
 from support.paths import REPOSITORY
 
 from jaxgate.ext.history.store import HistoryError, HistoryStore, find_place
@@ -41,7 +39,7 @@ def place(tmp_path):
 def runs(place):
     """How many runs are there, each of them whole."""
     store = HistoryStore(place)
-    found = len(store.runs())
+    found = len(runs_of(store))
     history_child.whole(place, found)
     return found
 
@@ -88,7 +86,6 @@ def test_a_full_file_system_loses_nothing(tmp_path):
 
 
 def test_the_journal_is_gone_after_each_run(tmp_path):
-    """One file, which can be copied."""
     store = HistoryStore(find_place("history.sqlite", tmp_path))
     store.append(run(1))
     assert [path.name for path in tmp_path.iterdir()] == ["history.sqlite"]
@@ -114,7 +111,6 @@ def test_a_writer_that_does_not_end_is_named(tmp_path):
     ],
 )
 def test_a_file_that_is_no_database_is_left_alone(tmp_path, content, says):
-    """It is somebody's."""
     file = tmp_path / "history.sqlite"
     file.write_bytes(content)
     store = HistoryStore(find_place(str(file), tmp_path))
@@ -126,7 +122,6 @@ def test_a_file_that_is_no_database_is_left_alone(tmp_path, content, says):
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "device"])
 def test_a_place_that_is_no_file_is_refused(tmp_path, kind):
-    """A pipe would hang whoever opens it."""
     path = tmp_path / "history.sqlite"
     {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "device": lambda: path.symlink_to("/dev/zero")}[kind]()
     with pytest.raises(HistoryError, match="no regular file"):
@@ -134,7 +129,6 @@ def test_a_place_that_is_no_file_is_refused(tmp_path, kind):
 
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path):
-    """In one line."""
     (tmp_path / "file").write_text("")
     with pytest.raises(HistoryError, match=r"file/history.sqlite: .*(File exists|Not a directory)"):
         HistoryStore(find_place("file/history.sqlite", tmp_path)).append(run(1))
@@ -158,7 +152,6 @@ def test_the_own_folder_stays_out_of_git(tmp_path):
     ],
 )
 def test_a_url_is_no_place_and_its_password_is_never_said(url, tmp_path):
-    """Only the beginning of it is quoted."""
     with pytest.raises(HistoryError, match="expected the path of a file, or none, found a URL, ") as found:
         find_place(url, tmp_path)
     assert PASSWORD not in str(found.value)

@@ -1,7 +1,5 @@
 """JAX's defaults are asked for once for an installation."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxgate.keep import cache
@@ -29,7 +27,6 @@ def ask(asked, found=FOUND):
 
 
 def test_the_second_run_asks_nobody(asked):
-    """And another installation is another question."""
     assert [remembered_defaults("one", ask(asked)) for _ in range(2)] == [FOUND, FOUND]
     assert len(asked) == 1
     assert remembered_defaults("another", ask(asked)) == FOUND
@@ -38,7 +35,6 @@ def test_the_second_run_asks_nobody(asked):
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"jax": "0.10.2"}', '{"surplus": 1}'])
 def test_what_cannot_be_read_is_asked_again(asked, tmp_path, content):
-    """A file that was cut short says nothing."""
     remembered_defaults("one", ask(asked))
     (path,) = (tmp_path / "user").glob("defaults-*.json")
     path.write_text(content)
@@ -47,13 +43,11 @@ def test_what_cannot_be_read_is_asked_again(asked, tmp_path, content):
 
 
 def test_no_answer_is_not_remembered(asked):
-    """The next run may be luckier."""
     assert remembered_defaults("one", ask(asked, None)) is None
     assert remembered_defaults("one", ask(asked)) == FOUND
 
 
 def test_a_folder_that_cannot_be_written_to_costs_a_process_each_time(asked, tmp_path):
-    """And nothing else."""
     (tmp_path / "user").write_text("a file")
     assert [remembered_defaults("one", ask(asked)) for _ in range(2)] == [FOUND, FOUND]
     assert len(asked) == 2

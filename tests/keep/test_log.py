@@ -1,7 +1,5 @@
 """The log of who recorded what and why: one file for each entry."""
 
-from __future__ import annotations
-
 import datetime as dt
 from types import SimpleNamespace
 
@@ -33,7 +31,6 @@ def log(tmp_path, monkeypatch):
 
 
 def test_an_entry_says_when_where_what_and_why(log):
-    """One line, cases sorted and told apart."""
     assert log("two", created=["vmap/b", "vmap/a"], refreshed=["scan/rnn"]) == (
         "- 2026-11-20 on `cpu-amd-epyc-1-jax-0.10`: created `vmap/a`, `vmap/b`; refreshed `scan/rnn`. Why: two\n"
     )
@@ -90,7 +87,6 @@ def test_the_log_is_read_in_the_order_of_its_files(log, tmp_path):
 
 
 def test_old_entries_may_share_a_file(log, tmp_path):
-    """The newest is one line of it."""
     lines = [log(why, created=["scan/rnn"]) for why in ("first", "second")]
     folder = tmp_path / "baselines/log"
     for path in folder.iterdir():
@@ -102,7 +98,6 @@ def test_old_entries_may_share_a_file(log, tmp_path):
 
 
 def test_a_trim_says_what_it_removed(tmp_path):
-    """Baselines by name, programs by number."""
     text = log_trimmed(tmp_path, removed=["cpu-1/b/two", "cpu-1/a/one"], programs=1, why="tidy").read_text()
     assert text.endswith(
         " trimmed baselines `cpu-1/a/one`, `cpu-1/b/two` and 1 program that no baseline names. Why: tidy\n"
@@ -111,5 +106,4 @@ def test_a_trim_says_what_it_removed(tmp_path):
 
 
 def test_no_log_is_an_empty_one(tmp_path):
-    """A new project has none."""
     assert read_log(tmp_path / "baselines") == ()

@@ -1,7 +1,5 @@
 """The lock of the machine: work side by side, times alone, and no waiting for oneself."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -36,7 +34,6 @@ def waits(take):
 
 
 def test_work_goes_on_side_by_side(tmp_path):
-    """Two that work do not wait."""
     first, second = Machine(tmp_path), Machine(tmp_path)
     first.work()
     assert not waits(second.work)
@@ -86,7 +83,6 @@ def test_what_it_starts_measures_in_its_name(tmp_path):
 
 
 def test_a_process_that_dies_lets_go(tmp_path):
-    """However it dies."""
     code = f"""
 import os, pathlib, signal
 from jaxgate.keep.machine import Machine
@@ -142,7 +138,6 @@ machine.leave()
 
 
 def test_without_a_lock_it_says_so(tmp_path):
-    """And measures all the same."""
     (tmp_path / "file").write_text("")
     machine = Machine(tmp_path / "file" / "folder")
     machine.alone()
@@ -151,7 +146,6 @@ def test_without_a_lock_it_says_so(tmp_path):
 
 
 def test_a_path_has_a_lock_of_its_own(tmp_path):
-    """By what it names, however it is spelt."""
     first = lock_of(tmp_path / "a" / ".." / "b")
     assert first.lock_file == lock_of(tmp_path / "b").lock_file
     assert first.lock_file != lock_of(tmp_path / "c").lock_file

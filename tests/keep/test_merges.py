@@ -1,12 +1,10 @@
 """Two branches that refresh different cases of the same hardware merge without a conflict, their logs too."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 from support.corpora import nightly
-from support.git import git
+from support.git import commit, git
 
 MODEL = """
 import jax, jax.numpy as jnp
@@ -26,7 +24,6 @@ def repository(project, monkeypatch):
     for name, change in (("helpers_one", "* 2"), ("helpers_two", "* 3")):
         project.write(f"{name}.py", STEP.format(change=change))
         project.write(f"test_{name}.py", MODEL.format(name=name))
-    git(project.path, "init", "--quiet", "-b", "main")
     record(project, "both are new")
     return project
 
@@ -38,8 +35,7 @@ def record(project, why):
     )
     result = project.run(*chosen, "--perf-why", why)
     assert result.code == 0, result.text
-    git(project.path, "add", ".")
-    git(project.path, "commit", "--quiet", "-m", why)
+    commit(project.path, why)
 
 
 @nightly

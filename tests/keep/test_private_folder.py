@@ -1,7 +1,5 @@
 """The folder of this user's locks: where somebody else was first, nothing is read or written there."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -1,7 +1,5 @@
 """The store of programs: one file for each structure, touched only when there is need."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json
@@ -53,7 +51,6 @@ def test_saving_again_touches_nothing(store):
 
 
 def test_files_are_the_same_everywhere(store, tmp_path):
-    """No time and no name in the header."""
     store.save("f00d", CONTENT)
     other = ProgramStore(tmp_path / "elsewhere")
     other.save("beef", CONTENT)

@@ -1,13 +1,11 @@
 """Where a recording comes from, and what git knows of the files that it wrote."""
 
-from __future__ import annotations
-
 import datetime as dt
 import subprocess
 from types import SimpleNamespace
 
 import pytest
-from support.git import git
+from support.git import commit, git
 
 from jaxgate.keep import git as module
 from jaxgate.keep.git import last_committers, read_provenance, uncommitted
@@ -24,10 +22,8 @@ def checkout(tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     folder = tmp_path / "checkout"
     folder.mkdir()
-    git(folder, "init", "--quiet")
     (folder / "model.py").write_text("STEPS = 1\n")
-    git(folder, "add", "model.py")
-    git(folder, "commit", "--quiet", "-m", "first")
+    commit(folder)
     return folder
 
 
@@ -118,8 +114,7 @@ def test_files_that_git_does_not_have_are_named(checkout):
     folder.mkdir()
     for name in ("changed", "gone", "same"):
         (folder / name).write_text("1")
-    git(checkout, "add", ".")
-    git(checkout, "commit", "--quiet", "-m", "second")
+    commit(checkout)
     assert uncommitted(folder) == ()
     (folder / "changed").write_text("2")
     (folder / "gone").unlink()

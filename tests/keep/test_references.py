@@ -1,7 +1,5 @@
 """The memory of references: what was saved comes back exactly, anything else is as good as nothing."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import warnings

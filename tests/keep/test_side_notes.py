@@ -1,7 +1,5 @@
 """Notes of a process that records one side of an upgrade: whatever was written before it died is there."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxgate.ext.upgrade.model import CaseNote, ClaimNote, SideNotes, TestNote, Warned

@@ -1,7 +1,5 @@
 """Files of stored times: what is written comes back, what cannot be trusted is an error that names file and key."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -30,7 +28,6 @@ def edit(store, change):
 
 
 def test_sessions_are_added_in_order(store, tmp_path):
-    """A recording drops nothing, field by field."""
     first, second = store.load(HARDWARE, CASE).sessions
     assert first == session(1000.5)
     assert second.run_ns == 1100.25
@@ -108,7 +105,6 @@ def test_a_file_that_was_moved_is_that_of_its_new_name(store):
 
 
 def test_a_key_that_stands_twice_is_an_error(store):
-    """A merge kept both sides."""
     path = store.path(HARDWARE, CASE)
     path.write_text(path.read_text().replace('"run_ns": 1000.5', '"run_ns": 900.5,\n"run_ns": 1000.5'))
     with pytest.raises(CorruptBaselineError, match="key `run_ns` stands twice"):
@@ -116,7 +112,6 @@ def test_a_key_that_stands_twice_is_an_error(store):
 
 
 def test_a_truncated_file_and_a_dead_link_are_errors(store):
-    """Neither is "no times"."""
     path = store.path(HARDWARE, CASE)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(CorruptBaselineError, match="is not JSON"):

@@ -1,7 +1,5 @@
 """Programs that no baseline names: what counts as named, and a store that does not grow."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 from dataclasses import replace
@@ -47,7 +45,6 @@ def test_a_case_that_is_refreshed_again_and_again(tmp_path, collecting):
 
 
 def test_a_program_that_another_case_or_hardware_names_stays(tmp_path):
-    """Until the last of them is refreshed."""
     accept(tmp_path, b"old", fingerprint=A)
     accept(tmp_path, b"old", fingerprint=A, case="scan/other")
     accept(tmp_path, b"old", fingerprint=A, hardware=OTHER_CPU)
@@ -97,7 +94,6 @@ def test_a_hash_only_baseline_names_no_program(tmp_path):
 
 
 def test_nothing_is_collected_while_a_baseline_cannot_be_read(tmp_path):
-    """It may name the program."""
     accept(tmp_path, b"one", fingerprint=A)
     ProgramStore(tmp_path).save(B, b"replaced")
     broken = tmp_path / "cpu-x-1-jax-0.10/scan/broken.json"

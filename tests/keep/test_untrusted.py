@@ -1,7 +1,5 @@
 """Files that a stranger may have made: read as far as they are regular files of a bounded size, else refused in one line."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json
@@ -80,7 +78,6 @@ EVERY = pytest.mark.parametrize("make", KINDS, ids=lambda make: make.__name__)
 
 @EVERY
 def test_anything_but_a_regular_file_is_refused(tmp_path, make):
-    """At once, and in one line."""
     make(tmp_path / "file")
     with pytest.raises(OSError) as caught:  # noqa: PT011 - its kind is the system's where it refuses first
         read_bytes(tmp_path / "file")
@@ -131,7 +128,6 @@ def test_what_may_be_missing_is_as_good_as_missing(tmp_path, make):
 
 @EVERY
 def test_what_is_stored_can_be_listed_all_the_same(tmp_path, make):
-    """With each kind of file in every place."""
     save_baseline(tmp_path, baseline(case="scan/other", program=PROGRAM))
     for path in (
         BaselineStore(tmp_path, LINE).path(HARDWARE, CASE),
@@ -148,7 +144,6 @@ def test_what_is_stored_can_be_listed_all_the_same(tmp_path, make):
 
 
 def test_a_link_to_a_file_is_read(tmp_path):
-    """Some checkouts are made of links."""
     save_baseline(tmp_path, BASELINE)
     path = BaselineStore(tmp_path, LINE).path(HARDWARE, CASE)
     path.rename(tmp_path / "elsewhere")
@@ -160,7 +155,6 @@ def test_a_link_to_a_file_is_read(tmp_path):
 
 
 def test_a_program_of_nothing_but_zeros_is_not_unpacked(tmp_path):
-    """A thousandth of its size on disk."""
     store = ProgramStore(tmp_path)
     store.folder.mkdir()
     packer = zlib.compressobj(9, wbits=31)
@@ -196,7 +190,6 @@ DEEP = "[" * 200_000
 
 
 def test_brackets_in_brackets_are_one_line(tmp_path):
-    """In a baseline, in results, among waivers."""
     path = BaselineStore(tmp_path, LINE).path(HARDWARE, CASE)
     path.parent.mkdir(parents=True)
     for text in (DEEP, '{"a":' * 200_000, f'{{"schema": 5, "case": {DEEP}'):
@@ -245,7 +238,6 @@ def test_a_program_is_named_by_hexadecimal_digits(tmp_path, program):
 
 
 def test_a_digest_is_hexadecimal(tmp_path):
-    """Its beginning may become part of a name."""
     path = save_baseline(tmp_path, BASELINE)
     path.write_text(path.read_text().replace("0" * 64, "../" * 8))
     with pytest.raises(CorruptBaselineError, match=r"key `program\.digest`: expected 64 hexadecimal digits"):
@@ -270,7 +262,6 @@ def test_what_a_link_leads_to_is_not_quoted(tmp_path):
 
 
 def test_a_folder_of_logs_behind_a_link_is_not_read(tmp_path):
-    """The link may be above the file."""
     (tmp_path / "diary").mkdir()
     (tmp_path / "diary" / "today.md").write_text(SECRET)
     (tmp_path / "baselines").mkdir()
@@ -320,7 +311,6 @@ def test_what_lies_behind_a_link_is_not_removed(tmp_path):
 
 
 def test_a_link_itself_is_removed(tmp_path):
-    """What it leads to stays."""
     (tmp_path / "theirs").write_text("mine")
     link = tmp_path / "baselines" / "programs" / "a.export.gz"
     link.parent.mkdir(parents=True)

@@ -1,7 +1,5 @@
 """The file of waivers is read strictly: what is not exactly as expected is one error with file, entry and key."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest
@@ -58,13 +56,11 @@ def test_claims_and_time_can_be_named(read, quantity):
     [("donated_bytes >= 1", "donated_bytes ≥ 1"), ("compile_ns<=0.5 * reference", "compile_ns ≤ 0.5 × reference")],
 )
 def test_a_claim_may_be_written_as_in_its_workload(read, written, printed):
-    """One formula for both."""
     (waiver,) = read(ENTRY.replace("temp_bytes", written))
     assert waiver.quantity == printed
 
 
 def test_releases_can_be_named(read):
-    """Without them it applies to every one."""
     (some,), (every,) = read(f'{ENTRY}jax = ">=0.12"'), read(ENTRY)
     assert [some.covers(jax) for jax in ("0.10.2", "0.12.0.1", "0.13.0.dev1")] == [False, True, True]
     assert every.covers("0.10.2")
@@ -181,7 +177,6 @@ def test_an_accepted_drift(tmp_path):
     ],
 )
 def test_an_accepted_drift_is_read_strictly(tmp_path, text, message):
-    """A typo must not switch a budget off."""
     (tmp_path / "waivers.toml").write_text(text, encoding="utf-8")
     with pytest.raises(WaiverError) as caught:
         read_drift_starts(tmp_path)

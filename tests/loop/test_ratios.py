@@ -1,7 +1,5 @@
 """What the libraries' own saves and restores need of the host's memory, over the state: the figures of docs/loops.md."""
 
-from __future__ import annotations
-
 import pickle
 
 import jax

@@ -90,7 +90,6 @@ def test_a_sound_loop_is_green(tmp_path):
 
 
 def test_a_loop_without_a_log_and_a_save_is_green(tmp_path):
-    """It has less to count."""
     verdict = verdict_of(tmp_path)
     assert (verdict.status, len(verdict.findings)) == (Status.SAME, 13)
 
@@ -305,7 +304,6 @@ def test_a_mistake_is_red_by_its_own_count(tmp_path, plant):
 
 
 def test_what_is_allowed_is_green(tmp_path):
-    """By its number."""
     assert verdict_of(tmp_path, log=reading, allow={"log_reads": 1}).status is Status.SAME
 
 
@@ -323,7 +321,6 @@ def test_a_batch_may_be_made_wider_before_it_is_sent(tmp_path):
 
 
 def test_a_log_may_read_what_the_step_before_gave(tmp_path):
-    """The device has it already."""
     last = []
 
     def late(number, loss):
@@ -384,7 +381,6 @@ def importing(part):
 
 
 def test_what_the_first_save_and_restore_import_is_not_theirs(tmp_path):
-    """The least of the later ones counts."""
     parts = {"save": importing(save), "restore": importing(restore)}
     assert verdict_of(tmp_path, **parts).status is Status.SAME
 
@@ -413,7 +409,6 @@ def test_each_function_has_its_own_cause(tmp_path):
 
 
 def test_a_leaf_that_only_one_of_both_ends_with_is_told(tmp_path):
-    """Whatever the others are."""
     extra = restoring(lambda state, _: {**state, "extra": jnp.ones(3)})
 
     def keeping(state, batch):
@@ -425,7 +420,6 @@ def test_a_leaf_that_only_one_of_both_ends_with_is_told(tmp_path):
 
 
 def test_a_projects_own_tracemalloc_stays_on(tmp_path):
-    """As it was."""
     tracemalloc.start()
     try:
         verdict_of(tmp_path, **SAVED)
@@ -444,7 +438,6 @@ def test_a_projects_own_tracemalloc_stays_on(tmp_path):
     ],
 )
 def test_what_cannot_run_is_refused(parts, error, text):
-    """In one line."""
     with pytest.raises(error, match=text):
         Loop(**{"make_state": make_state, "batches": batches, "step": jitted, **parts})
 
@@ -459,6 +452,5 @@ def test_what_cannot_run_is_refused(parts, error, text):
     ],
 )
 def test_what_fails_on_the_way_is_invalid(tmp_path, parts, text):
-    """With the part that failed."""
     with pytest.raises(InvalidCaseError, match=text):
         verdict_of(tmp_path, **parts)

@@ -1,13 +1,11 @@
 """A run as OpenMetrics: each line is one of the format's, whatever cases are called."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
 from support.histories import case, run
 
-from jaxgate.ext.metrics.text import openmetrics
+from jaxgate.ext.metrics.pages import openmetrics
 from jaxgate.model.outcome import TimeRecord
 
 LABEL = r'[a-z]+="(?:[^"\\\n]|\\[\\"n])*"'
@@ -34,7 +32,6 @@ def read(text):
 
 
 def test_a_run_has_its_end_its_verdicts_and_its_numbers():
-    """Of a red case and of one that is the same."""
     red = case("train/step", status="REGRESSED", time=TimeRecord(status="SLOWER", ratio=1.5))
     samples = read(openmetrics(run(1, red, case("train/other"), gate_exit=1, not_judged=("a", "b"))))
     at = 'hardware="cpu-amd-epyc-1-jax-0.10"'

@@ -1,7 +1,5 @@
 """Numbers of things, lists of them and long texts, in few words."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxgate.model.words import cut, plural, shortlist
@@ -19,7 +17,6 @@ from jaxgate.model.words import cut, plural, shortlist
     ],
 )
 def test_only_one_is_singular(number, words, spec, text):
-    """The verb with it, where there is one."""
     assert plural(number, *words, spec=spec) == text
 
 
@@ -27,14 +24,12 @@ def test_only_one_is_singular(number, words, spec, text):
     ("most", "text"), [(1, "a and 2 more"), (2, "a, b and 1 more"), (3, "a, b, c"), (9, "a, b, c")]
 )
 def test_a_list_names_the_first_and_counts_the_rest(most, text):
-    """Nothing is counted where all are named."""
     assert shortlist(("a", "b", "c"), most) == text
     assert shortlist((), most) == ""
 
 
 @pytest.mark.parametrize(("most", "text"), [(1, "a; and 2 more"), (2, "a; b; and 1 more"), (3, "a; b; c")])
 def test_phrases_stand_between_semicolons(most, text):
-    """They may have commas of their own."""
     assert shortlist(("a", "b", "c"), most, phrases=True) == text
 
 
@@ -44,5 +39,4 @@ def test_a_line_is_cut_to_a_width():
 
 
 def test_what_separates_two_parts_is_not_the_last_of_a_line():
-    """The ellipsis stands for all that follows."""
     assert [cut("one · two", width) for width in (7, 6, 5)] == ["one…", "one…", "one…"]

@@ -1,7 +1,5 @@
 """Tells when a private name of JAX that jaxgate reads is gone: run on the oldest and the newest supported line."""
 
-from __future__ import annotations
-
 import logging
 import socket
 from types import SimpleNamespace
@@ -228,7 +226,6 @@ def test_a_tree_that_takes_no_shardings_is_invalid_where_they_are_elsewhere(read
 
 
 def test_the_users_tree_is_what_is_left():
-    """In the order of its leaves."""
     tree = jax.tree.structure([0, 0])
     compiled = SimpleNamespace(in_tree=tree, out_tree=tree, input_shardings=["a", "b"], output_shardings=["c", "d"])
     assert (input_shardings(compiled), output_shardings(compiled)) == (["a", "b"], ["c", "d"])
@@ -257,8 +254,6 @@ def test_the_code_of_a_custom_call_is_found():
 
 
 def test_the_newest_program_is_the_one_that_was_compiled_last():
-    """By the list that the backend keeps."""
-
     def newest(x):
         return jnp.tanh(x) @ x
 

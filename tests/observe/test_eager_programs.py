@@ -1,7 +1,5 @@
 """What plain Python computes inside of the programs that it launches: facts, identity, and when they are unknown."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import equinox as eqx
@@ -156,7 +154,6 @@ def found(launched, **tools):
 
 
 def test_a_recording_that_a_profile_contradicts_is_not_believed():
-    """Nothing is half known."""
     known = found(Launched({"step": 4, "multiply": 2}, {}))
     assert known.programs == ()
     assert "5 of 6 launches could be recorded" in known.why_not
@@ -168,8 +165,6 @@ def test_programs_are_known_without_a_profile():
 
 
 def test_what_another_rank_could_not_record_is_unknown_here():
-    """All ranks know the programs, or none does."""
-
     class Ranks:
         def anyone(self, what, yes):
             return True
@@ -193,7 +188,6 @@ def test_what_a_library_computes_while_it_is_traced_is_not_launched_by_a_warm_ca
 
 
 def test_constants_and_callbacks_of_its_programs_are_named():
-    """As those of a function under ``jax.jit``."""
     table = jnp.asarray(np.random.default_rng(0).normal(size=(64, 8)), jnp.float32)
 
     @jax.jit

@@ -1,7 +1,5 @@
 """A case at other sizes: what is read of each, what is compiled, and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import wraps
 
@@ -14,7 +12,7 @@ from jaxgate import Alternative, Computation, Growth
 from jaxgate.ext.growth import probe
 from jaxgate.ext.growth.model import COMPILED, Law
 from jaxgate.model.measurement import InvalidCaseError
-from jaxgate.observe.arguments.lockstep import Alone
+from jaxgate.observe.arguments.lockstep import Lockstep
 from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.measure import observe
 
@@ -65,7 +63,6 @@ def test_each_size_is_read():
 
 
 def test_a_program_that_was_compiled_here_is_not_compiled_again(monkeypatch):
-    """What tracing decides is counted anew."""
     store = Memory()
     first = seen(store=store)
     monkeypatch.setattr(probe, "compile_program", lambda *_, **__: pytest.fail("compiled again"))
@@ -102,19 +99,17 @@ def test_what_differs_from_its_baseline_is_compiled(monkeypatch):
 
 
 def test_another_size_may_bring_another_function():
-    """With its own arguments."""
     grown = seen(lambda n: Alternative(function=lambda x: sum([x] * n), args=rows(8))).growth["n"]
     assert grown.law("stablehlo_ops") is Law.LINEAR
 
 
 @pytest.mark.parametrize("at", [lambda n: n, lambda other: rows(other)], ids=["no arguments", "another name"])
 def test_what_makes_no_arguments_is_invalid(at):
-    """With the size that it failed at."""
     with pytest.raises(InvalidCaseError, match="making the arguments at n = 4: TypeError"):
         seen(at)
 
 
-class Others(Alone):
+class Others(Lockstep):
     """Further processes, which remember nothing of other sizes."""
 
     def anyone(self, what, yes):
@@ -215,11 +210,9 @@ def test_no_program_is_compiled_twice(monkeypatch):
     [("stablehlo.add 8x64xf32", 2048), ("stablehlo.add f32", 4), ("stablehlo.add 3xi1", 0), ("stablehlo.while", 0)],
 )
 def test_bytes_of_an_operation(label, nbytes):
-    """By the type of its result."""
     assert probe.bytes_of(label) == nbytes
 
 
 def test_bytes_of_a_collective():
-    """Of all arrays that it sends."""
     assert probe.sent_bytes("all-gather float32[8,16] over 'd'") == 512
     assert probe.sent_bytes("all-reduce bfloat16[] over 'd'") == 2

@@ -1,7 +1,5 @@
 """StableHLO's reference interpreter: what it is given and gives, and the names of jaxlib that it needs."""
 
-from __future__ import annotations
-
 import io
 
 import jax
@@ -92,7 +90,6 @@ def test_what_cannot_be_run_is_refused(text, inputs, why):
 
 
 def test_bytecode_is_read_like_text():
-    """What travels to another process is bytecode."""
     module, content = jax.jit(lambda x: x * 2).lower(1.0).compiler_ir("stablehlo"), io.BytesIO()
     module.operation.write_bytecode(content)
     assert str(parse(content.getvalue())) == str(parse(str(module)))

@@ -161,7 +161,6 @@ def test_a_device_that_holds_all_or_nothing_is_no_answer(limit, words):
 
 
 def test_here_the_budget_may_be_what_the_allocator_may_take(monkeypatch):
-    """An accelerator says it."""
     says = {"bytes_in_use": 0, "peak_bytes_in_use": 0, "bytes_limit": 8192 * 10 + 1}
     monkeypatch.setattr("jaxgate.observe.largest_batch.device_statistics", lambda _: says)
     assert largest_batch(jax.jit(twice), fits(None), role="subject") == 10
@@ -178,7 +177,6 @@ def test_a_cpu_needs_a_number():
 
 
 def test_what_the_compiler_of_this_device_refuses_does_not_fit(monkeypatch):
-    """A TPU that is there refuses programs, too."""
     compile_it = jax.stages.Lowered.compile
 
     def refusing(self, *args, **kwargs):
@@ -209,7 +207,6 @@ def test_subject_and_reference_have_a_largest_batch_each():
 
 
 def test_a_case_that_does_not_ask_has_none():
-    """Unknown, not zero."""
     measured = observe(_computation, store=ReferenceCache(None), sampling=False).measurement
     assert measured.facts.largest_batch is None
     assert measured.alternatives == {}

@@ -1,38 +1,17 @@
 """One observation end to end: facts and phases of a case, a reference that is remembered, and every way to fail."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.clocks import Ticking
+from support.measured import Store
 
 from jaxgate.model.computation import Batch, Computation
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.measure import observe
 from jaxgate.observe.trace.clocks import Clocks
 from jaxgate.observe.trace.compile_events import record
-
-
-class Store(dict):
-    """References in memory."""
-
-    def load(self, key):
-        return self.get(key)
-
-    def save(self, key, facts, outputs):
-        self[key] = facts, outputs
-
-
-class Clock:
-    """Every reading is 1000 ns later than the one before."""
-
-    now = 0
-
-    def __call__(self):
-        self.now += 1000
-        return self.now
-
 
 X = jnp.ones((8, 4))
 
@@ -49,7 +28,7 @@ def measure(subject, *args, store=None, progress=lambda _: None, sampling=True, 
         store=store,
         progress=progress,
         sampling=sampling,
-        clocks=Clocks(wall=Clock(), thread=Clock(), process=Clock(), asleep=Clock()),
+        clocks=Clocks(wall=Ticking(), thread=Ticking(), process=Ticking(), asleep=Ticking()),
     ).measurement
 
 

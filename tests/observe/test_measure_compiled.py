@@ -1,7 +1,5 @@
 """A case whose arguments are shapes: all that a compiled program tells, and no array."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest
@@ -76,7 +74,6 @@ def test_no_array_is_made():
 
 
 def test_one_shape_among_arrays_is_enough():
-    """Nothing can be called with it."""
     found = seen(lambda x, y: x @ y, jnp.ones((8, 8)), shape(8, 8)).measurement
     assert found.compiled_only
     assert found.facts.matmul_flops == 2 * 8**3
@@ -92,7 +89,6 @@ def test_donation_that_finds_no_result_is_lost():
 
 
 def test_a_donated_argument_that_is_not_used_is_lost():
-    """JAX drops it from the program."""
     step = jax.jit(lambda state, x: (x * 2, state["n"] + 1), donate_argnames="state")
     found = seen(step, {"w": shape(64, 64), "n": shape(dtype="int32")}, shape(8)).measurement
     assert found.facts.lost_bytes == 64 * 64 * 4
@@ -131,13 +127,11 @@ def test_static_arguments_and_numbers_stay_what_they_are():
 
 
 def test_a_random_key_may_be_a_shape():
-    """Its type is one of JAX's own."""
     found = seen(lambda key: jax.random.normal(key, (8,)), jax.eval_shape(lambda: jax.random.key(0))).measurement
     assert found.signature[0].aval.startswith("key<fry>")
 
 
 def test_a_reference_is_compiled_for_claims_and_its_results_are_not_compared():
-    """Which is said."""
     found = seen(lambda x: x * 8, shape(64), reference=lambda x: jnp.cumsum(x) * 8).measurement
     assert found.reference.facts.output_bytes == 256
     assert found.unseen.endswith("results are not compared with the reference's")
@@ -160,6 +154,5 @@ def test_what_needs_calls_is_refused(changes, stage, expected):
 
 
 def test_a_function_that_cannot_be_traced_says_so():
-    """The way of every other case."""
     with pytest.raises(InvalidCaseError, match="tracing the subject"):
         seen(lambda x: x if x > 0 else -x, shape())

@@ -1,13 +1,12 @@
 """Device memory that a measurement takes besides the program's own: how many copies of the state are alive at once."""
 
-from __future__ import annotations
-
 import gc
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.measured import alive
 
 from jaxgate.keep.cache import ReferenceCache
 from jaxgate.model.computation import Computation
@@ -19,11 +18,6 @@ from jaxgate.observe.measure import observe
 def step(state, x):
     """A step that gives its state back."""
     return state * 0.9 + x, x + 1
-
-
-def alive():
-    """Bytes of all arrays that are not donated."""
-    return sum(array.nbytes for array in jax.live_arrays() if not array.is_deleted())
 
 
 @pytest.fixture

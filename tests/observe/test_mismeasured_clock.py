@@ -1,7 +1,5 @@
 """What the clock is held against: a whole output tree, the calls that were made, nothing but calls."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax
@@ -105,7 +103,6 @@ def test_samples_wait_for_every_leaf(feed, apart, ready_ns):
 @pytest.mark.parametrize("ready_ns", ORDERS.values(), ids=ORDERS)
 @pytest.mark.parametrize("feed", FEEDS)
 def test_a_duel_waits_for_every_leaf(feed, ready_ns):
-    """The same for the bursts of a duel."""
     machine = Machine(ready_ns)
     feeder, _, feeds = FEEDS[feed]
     side = Contender(function=machine.call, feeder=feeder, feeds=feeds)

@@ -1,11 +1,10 @@
 """Input pipelines: what brings a batch to the device runs before the clock, never under it."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.clocks import Ticking
 
 from jaxgate.model.computation import Computation
 from jaxgate.observe import measure
@@ -15,16 +14,6 @@ from jaxgate.observe.measure import observe
 from jaxgate.observe.trace.clocks import Clocks
 
 X = jnp.ones(4)
-
-
-class Clock:
-    """Every reading is 0.5 ms later than the one before: bursts of four calls, however fast this machine is."""
-
-    now = 0
-
-    def __call__(self):
-        self.now += 500_000
-        return self.now
 
 
 def watched(monkeypatch):
@@ -53,7 +42,9 @@ def test_no_array_is_moved_while_sampling(monkeypatch):
     """Host arrays anywhere among the arguments are on the device before the clock starts."""
     watched(monkeypatch)
     arguments = {"args": (np.ones(3, np.float32), HOST), "kwargs": {"scale": np.ones((), np.float32)}}
-    seen = observe(lambda: Computation(subject=loss, **arguments), store=None, clocks=Clocks(wall=Clock())).measurement
+    seen = observe(
+        lambda: Computation(subject=loss, **arguments), store=None, clocks=Clocks(wall=Ticking(500_000))
+    ).measurement
     assert seen.samples.calls_per_burst == 4
     with jax.transfer_guard("disallow"), pytest.raises(Exception, match="Disallowed host-to-device transfer"):
         jax.jit(loss)(*arguments["args"], **arguments["kwargs"])  # the guard has teeth
@@ -86,7 +77,7 @@ def test_batches_that_a_pipeline_makes_are_moved_outside_the_clock(monkeypatch):
     seen = observe(
         lambda: Computation(subject=subject, args=(np.ones(3, np.float32), HOST), next_args=next_args),
         store=None,
-        clocks=Clocks(wall=Clock()),
+        clocks=Clocks(wall=Ticking(500_000)),
     ).measurement
     assert seen.samples.calls_per_burst == 4
     assert len(calls) >= STEPS - 1 + 3 * len(seen.samples.bursts_ns)  # nothing is threaded after a burst's last call

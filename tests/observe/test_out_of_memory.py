@@ -1,7 +1,5 @@
 """Out of memory: the numbers and the list of every backend's text, in one form."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -80,74 +78,45 @@ FORMS = {
     "tpu vmem": (
         "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in memory space vmem. "
         "Used 32.42M of 16.00M vmem. Exceeded vmem capacity by 16.42M",
-        round(32.42 * 2**20),
-        16 * 2**20,
-        None,
-        "vmem",
+        round(32.42 * 2**20), 16 * 2**20, None, "vmem",
     ),
     "tpu program": (
         "RESOURCE_EXHAUSTED: Attempting to reserve 6.48G at the bottom of memory. That was not possible. "
         "There are 6.78G free, 0B reserved, and 3.33G reservable.",
-        round(6.48 * GIB),
-        None,
-        round(6.78 * GIB),
-        "",
+        round(6.48 * GIB), None, round(6.78 * GIB), "",
     ),
     "tpu buffer": (
         "RESOURCE_EXHAUSTED: Error allocating device buffer: Attempting to allocate 15.65G. That was not possible. "
         "There are 11.08G free.; (0x0x0_HBM0)",
-        round(15.65 * GIB),
-        None,
-        round(11.08 * GIB),
-        "",
+        round(15.65 * GIB), None, round(11.08 * GIB), "",
     ),
     "gpu program": (GPU_PEAK, 6291456, None, None, ""),
     "gpu allocator": (
         "RESOURCE_EXHAUSTED: Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.21GiB (rounded to 2368997376)"
         "requested by op",
-        2368997376,
-        None,
-        None,
-        "",
+        2368997376, None, None, "",
     ),
     "gpu buffer": (
-        "RESOURCE_EXHAUSTED: Failed to allocate request for 87.48GiB (93935126000B) on device ordinal 0",
-        93935126000,
-        None,
-        None,
-        "",
+        "RESOURCE_EXHAUSTED: Failed to allocate request for 87.48GiB (93935126000B) on device ordinal 0", 93935126000,
+        None, None, "",
     ),
     "gpu, round figure": (
-        "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 16.00GiB.",
-        16 * GIB,
-        None,
-        None,
-        "",
+        "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 16.00GiB.", 16 * GIB, None, None, "",
     ),
     "cuda": (
         "RESOURCE_EXHAUSTED: gpu_async_0 cuMemAllocAsync failed to allocate 1225195446464 bytes: CUDA_ERROR_OUT_OF_MEMORY: "
         "out of memory\n Reported by CUDA: Free memory/Total memory: 22635544576/85095874560",
-        1225195446464,
-        85095874560,
-        22635544576,
-        "",
+        1225195446464, 85095874560, 22635544576, "",
     ),
     "gpu kernel": (
-        "RESOURCE_EXHAUSTED: Shared memory size limit exceeded: requested 245760, available: 232448",
-        245760,
-        232448,
-        None,
-        "shared memory",
+        "RESOURCE_EXHAUSTED: Shared memory size limit exceeded: requested 245760, available: 232448", 245760, 232448,
+        None, "shared memory",
     ),
     "says no more": ("RESOURCE_EXHAUSTED: out of memory", None, None, None, ""),
     "in old words": (
-        "Resource exhausted: Out of memory while trying to allocate 5520758552 bytes.",
-        5520758552,
-        None,
-        None,
-        "",
+        "Resource exhausted: Out of memory while trying to allocate 5520758552 bytes.", 5520758552, None, None, "",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -193,7 +162,6 @@ def test_the_list_of_the_gpu_runtime():
 
 
 def test_a_long_list_is_cut():
-    """The first ten: the lists come largest first."""
     entries = "\n".join(f"  {i}. Size: {99 - i}.00M\n     Shape: f32[{i}]{{0}}" for i in range(1, 21))
     largest = read_exhausted(f"RESOURCE_EXHAUSTED: Used 2.00G of 1.00G hbm.\n{entries}").largest
     assert (len(largest), largest[0], largest[-1]) == (MAX_LARGEST, "102.8 MB f32[1]", "93.3 MB f32[10]")

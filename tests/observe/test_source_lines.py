@@ -1,7 +1,5 @@
 """Whose code a line is: in an environment that is laid over another one, that one's packages are no project's."""
 
-from __future__ import annotations
-
 import sys
 from importlib.metadata import version
 

@@ -1,7 +1,5 @@
 """Observations of programs and settings that are out of the ordinary: each has an answer, or says why it has none."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest

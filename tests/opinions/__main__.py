@@ -26,10 +26,7 @@ def main() -> int:
     found = []
     sys.stdout.write(f"jax {jax.__version__}\n{line(HEAD)}\n")
     for asked in sweep(
-        options.corpora or CORPORA,
-        only=options.only,
-        limit_s=options.seconds,
-        interpreted=not options.second_compile,
+        options.corpora or CORPORA, only=options.only, limit_s=options.seconds, interpreted=not options.second_compile
     ):
         found.append(asked)
         sys.stdout.write(f"{line(row(asked))}\n")

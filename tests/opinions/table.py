@@ -8,11 +8,7 @@ from statistics import median
 from jaxgate.ext.opinion.model import OpinionBy
 from tests.opinions.sweep import Asked
 
-_SHORT = {
-    OpinionBy.INTERPRETER: "interpreter",
-    OpinionBy.SECOND_COMPILE: "second compile",
-    OpinionBy.NOBODY: "nobody",
-}
+_SHORT = {OpinionBy.INTERPRETER: "interpreter", OpinionBy.SECOND_COMPILE: "second compile", OpinionBy.NOBODY: "nobody"}
 HEAD = ("program", "steps", "compile s", "asked", "took s", "cpu s", "apart", "")
 
 

@@ -1,7 +1,5 @@
 """pytest-benchmark's private session is what our rows take it for; one test for each name that is used of it."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """How a run was started: what its own processes are given, so that they are the same run."""
 
-from __future__ import annotations
-
 import os
 
 import pytest
@@ -70,7 +68,6 @@ def test_a_value_that_is_also_a_path_is_kept_once(started, project):
 
 
 def test_settings_hold_them(project, started):
-    """Where the processes of a run take them from."""
     started()
     assert project.pytester.parseconfigure("--width", "16").stash[SETTINGS].options == ("--width", "16")
 

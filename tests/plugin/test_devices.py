@@ -1,7 +1,5 @@
 """One accelerator for each worker, counted without JAX."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -28,13 +26,11 @@ def look(environ=None, *, installed=CUDA, **counts):
 
 
 def test_each_gpu_is_one():
-    """By the variable that its platform reads."""
     assert look(cuda=2) == [{"CUDA_VISIBLE_DEVICES": "0"}, {"CUDA_VISIBLE_DEVICES": "1"}]
     assert look(hip=1, installed=["jax_rocm7_plugin"]) == [{"HIP_VISIBLE_DEVICES": "0"}]
 
 
 def test_a_tpu_process_is_told_that_it_is_alone():
-    """Or it waits for the others of its host."""
     [first, _] = look(tpu=2, installed=["libtpu"])
     assert first == {
         "TPU_VISIBLE_CHIPS": "0", "TPU_CHIPS_PER_PROCESS_BOUNDS": "1,1,1", "TPU_PROCESS_BOUNDS": "1,1,1",
@@ -62,12 +58,10 @@ def test_what_jax_would_not_use_is_not_counted(environ, installed):
 
 
 def test_named_platforms_are_looked_for():
-    """As JAX reads its variable."""
     assert len(look({"JAX_PLATFORMS": "cuda,cpu"}, cuda=4)) == 4
 
 
 def test_a_worker_too_many_has_none_and_says_so():
-    """Two on one device would fail each other."""
     devices = look(cuda=2)
     assert share_of(1, devices).variables == {"CUDA_VISIBLE_DEVICES": "1"}
     assert "run with -n 2" in share_of(2, devices).why_none
@@ -90,13 +84,11 @@ def test_chips_are_counted_from_their_files(tmp_path):
 
 
 def test_a_machine_without_the_tool_has_none(monkeypatch):
-    """And says nothing about it."""
     monkeypatch.setenv("PATH", "")
     assert devices._nvidia() == []
 
 
 def test_auto_is_one_worker_for_each(monkeypatch, tmp_path):
-    """Without accelerators pytest-xdist decides."""
     from jaxgate.plugin import hooks
 
     (tmp_path / "libtpu-1.dist-info").mkdir()
@@ -110,7 +102,6 @@ def test_auto_is_one_worker_for_each(monkeypatch, tmp_path):
 
 
 def test_a_pinned_worker_sees_one(monkeypatch):
-    """Before JAX starts."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     pin({"CUDA_VISIBLE_DEVICES": "1"})
     import os

@@ -1,7 +1,5 @@
 """Fixtures of other people: a `gate` of the project's own is left alone, one of ours is known however it is asked for."""
 
-from __future__ import annotations
-
 import pytest
 from support.corpora import nightly
 from support.projects import model
@@ -130,7 +128,6 @@ def test_a_named_gate_is_red_however_it_was_asked_for(project, way, arguments):
 
 
 def test_a_test_that_asks_and_never_gates_fails(project):
-    """As one does whose parameter it is."""
     project.write("test_model.py", "def test_it(request):\n    request.getfixturevalue('gate')\n")
     result = project.run()
     result.counts(failed=1)
@@ -159,11 +156,7 @@ def test_a_test_that_runs_again_has_a_gate_of_its_own(project):
 WITHOUT = "-p", "no:benchmark"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [model(step="x * 2"), DYNAMIC],
-    ids=["gate", "while it runs"],
-)
+@pytest.mark.parametrize("text", [model(step="x * 2"), DYNAMIC], ids=["gate", "while it runs"])
 @pytest.mark.parametrize("arguments", [(), ("-n1",)], ids=["one process", "workers"])
 def test_without_pytest_benchmark_one_line_says_what_to_do(project, text, arguments):
     """No traceback and no list of fixtures; what does not gate runs, also where unknown markers are an error."""

@@ -1,7 +1,5 @@
 """Options: command line before environment before ini before default, and a clear word where they make no sense."""
 
-from __future__ import annotations
-
 import itertools
 from types import SimpleNamespace
 
@@ -50,7 +48,6 @@ STRICT = {
 
 @pytest.mark.parametrize("situation", STRICT)
 def test_who_decides_on_strictness(settings, situation):
-    """Each level decides unless one above it does."""
     argument, variable, ini, ci, expected = STRICT[situation]
     found = settings(
         *([argument] if argument else []),
@@ -103,7 +100,6 @@ def test_where_the_baselines_are(settings, project, situation):
 
 
 def test_an_absolute_folder_stays(settings, tmp_path):
-    """Baselines may lie outside the project."""
     assert settings(JAXGATE_BASELINES=str(tmp_path / "store")).baselines == tmp_path / "store"
     assert settings("--perf-baselines", str(tmp_path / "other")).baselines == tmp_path / "other"
 
@@ -125,7 +121,6 @@ def test_recording_is_no_ini_key(project):
 
 
 def test_settings_do_not_change(settings):
-    """They are read once; nobody turns them later."""
     with pytest.raises(AttributeError):
         settings().strict = True
 
@@ -246,14 +241,12 @@ ALONE = sorted(set(KINDS) - {RunKind.JUDGE, RunKind.UPDATE, RunKind.AGAINST})
 
 @pytest.mark.parametrize("kind", ALONE)
 def test_a_run_of_one_process_refuses_workers(kind):
-    """pytest-xdist has nothing to distribute."""
     with pytest.raises(pytest.UsageError, match=rf"^{kind.flag} .*; drop -n$"):
         kind_of(*KINDS[kind], "numprocesses=2")
 
 
 @pytest.mark.parametrize("kind", [RunKind.JUDGE, RunKind.UPDATE, RunKind.AGAINST])
 def test_a_run_of_tests_goes_with_workers(kind):
-    """They are distributed like any others."""
     assert kind_of(*KINDS[kind], "numprocesses=2") is kind
 
 
@@ -264,7 +257,6 @@ def test_the_committed_page_is_what_the_table_says():
 
 
 def test_variables_that_other_processes_read_are_those_of_the_options():
-    """A run passes them on by name."""
     options = (table.SIZE, table.CPU_DEVICES, table.TIME_LIMIT)
     assert [option.variable for option in options] == [variables.SIZE, variables.CPU_DEVICES, variables.TIME_LIMIT]
 
@@ -273,8 +265,11 @@ WITH_A_VALUE = [option for option in table.OPTIONS if option.flag and "action" n
 WITH_A_VALUE += [table.AGAINST, table.TARGET]
 
 
-@pytest.mark.parametrize("nothing", ["", " "], ids=["empty", "blank"])
-@pytest.mark.parametrize("option", WITH_A_VALUE, ids=lambda option: option.flag)
+@pytest.mark.parametrize(
+    ("option", "nothing"),
+    [*((option, "") for option in WITH_A_VALUE), (table.AGAINST, " ")],
+    ids=lambda part: getattr(part, "flag", repr(part)),
+)
 def test_an_option_with_nothing_after_it_ends_the_run(project, monkeypatch, option, nothing):
     """A variable of that name that is not set in a script must not judge against something else; nothing runs."""
     monkeypatch.setenv("JAXGATE_BASELINES", "elsewhere")  # what it would fall back to
@@ -286,7 +281,6 @@ def test_an_option_with_nothing_after_it_ends_the_run(project, monkeypatch, opti
 
 
 def test_what_was_expected_and_what_to_type(project):
-    """In the words of the help."""
     result = project.write("test_it.py", GATED).run("--perf-against=")
     assert (
         result.line("ERROR")
@@ -308,6 +302,5 @@ def test_a_path_that_no_system_has_ends_the_run_in_one_line(project, flag):
 
 
 def test_a_variable_is_looked_at_too(settings):
-    """So is an ini key."""
     with pytest.raises(pytest.UsageError, match=r"--perf-baselines: expected a folder of its own, found 'a+…"):
         settings(JAXGATE_BASELINES=LONG)

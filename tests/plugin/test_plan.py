@@ -1,7 +1,5 @@
 """--perf-plan: what a run will cost, from what it took the last time, else from baselines; nothing is run for it."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -45,7 +43,6 @@ def test_what_a_baseline_says_of_an_unchanged_program():
 
 @pytest.mark.parametrize("phase", ["trace_ns", "lower_ns", "compile_ns", "first_call_ns"])
 def test_a_baseline_that_does_not_tell_all_tells_nothing(phase):
-    """A phase that is unknown is not 0."""
     assert unchanged_s(baseline(phases=replace(PHASES, **{phase: None}))) is None
     assert (longest_duel_s(baseline(phases=replace(PHASES, compile_ns=None)))) is None
 
@@ -94,7 +91,6 @@ def test_a_duel_that_was_never_run_is_estimated(store):
 
 
 def test_without_a_baseline_the_duel_is_unknown(store):
-    """Remembered without a duel: one column only."""
     found = predict([ONE], {ONE: Cost(unchanged_s=2.0, duel_s=None)}, store())
     assert found == [Prediction(test=ONE, unchanged_s=2.0)]
 
@@ -109,7 +105,6 @@ def test_of_several_kinds_of_hardware_the_slowest_counts(store):
 
 
 def test_another_tests_baseline_tells_nothing(store):
-    """Nor does one that cannot be read."""
     folder = store(baseline(test=ONE))
     assert predict([TWO], {}, folder) == [Prediction(test=TWO)]
     for path in folder.rglob("*.json"):
@@ -154,7 +149,6 @@ def test_a_plan_runs_nothing(planned):
 
 @pytest.mark.parametrize("arguments", [["-k", "plain"], ["-k", "nothing_like_it"]])
 def test_a_plan_of_nothing_is_exit_code_5(planned, arguments):
-    """No gate was selected, or nothing at all."""
     result = plan(planned, *arguments)
     assert result.ret == 5
     assert "jaxgate: plan" not in result.stdout.str()
@@ -170,7 +164,6 @@ def test_a_plan_of_what_cannot_be_collected_is_no_plan(planned):
 
 
 def test_a_bare_collection_stays_one(planned):
-    """--collect-only lists tests, and no plan."""
     result = plan(planned, "--collect-only", "-q")
     assert result.ret == 0
     assert ONE in result.stdout.str()
@@ -200,7 +193,6 @@ def test_a_memory_that_makes_no_sense_is_unknown(planned, what):
 
 
 def test_without_a_cache_baselines_tell(planned):
-    """-p no:cacheprovider: no memory, and no error."""
     save_baseline(planned.path / "baselines", baseline(test=ONE))
     result = planned.run("--perf-plan")
     assert result.code == 0

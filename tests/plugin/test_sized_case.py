@@ -1,7 +1,5 @@
 """In which size a case is run, and which one says nothing of hardware that is not there."""
 
-from __future__ import annotations
-
 import pytest
 from support.fakes import import_everything
 
@@ -34,7 +32,6 @@ def test_a_size_that_says_nothing_of_a_target_is_left_out(case):
 
 
 def test_without_a_rule_every_size_is_compiled(case):
-    """As most cases are."""
     family = Family("model")
     family.workload("step", sizes={"small": 1, "full": 2})(lambda size: size)
     (plain,) = family

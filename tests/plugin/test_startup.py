@@ -59,7 +59,7 @@ def test_light_modules_do_not_import_jax(module):
 SMALL = {"jaxgate", "jaxgate.plugin", "jaxgate.settings"}
 SMALL |= {f"jaxgate.plugin.options.{name}" for name in ("command_line", "kinds", "option", "settings", "table")}
 SMALL |= {f"jaxgate.plugin.xdist.{name}" for name in ("devices", "messages", "nodes")}
-SMALL |= {f"jaxgate.plugin.{name}" for name in ("benchmark_rows", "gating", "guard_fixtures", "hooks", "options")}
+SMALL |= {f"jaxgate.plugin.{name}" for name in ("benchmark_rows", "gating", "hooks", "options")}
 SMALL |= {f"jaxgate.plugin.{name}" for name in ("stash", "time_limit", "xdist")}
 SMALL |= {"jaxgate.observe", "jaxgate.observe.machine", "jaxgate.observe.machine.process"}
 """What a run without gates may load: every project pays for it whose environment has jaxgate."""
@@ -144,7 +144,6 @@ def test_tests_that_gate_are_marked(project):
 
 
 def test_the_fixture_has_a_public_type():
-    """For who annotates it."""
     import jaxgate
     from jaxgate.plugin.gate import Gate
 

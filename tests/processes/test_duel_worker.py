@@ -1,7 +1,5 @@
 """The fresh process of a duel: one real child, and every way to end without an outcome."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace
@@ -132,7 +130,6 @@ def test_the_control_is_a_second_copy_of_the_baseline(job):
 
 
 def test_a_missing_job_fails(tmp_path):
-    """Nothing to run, nothing written."""
     with pytest.raises(FileNotFoundError):
         cli.main(tmp_path)
     assert list(tmp_path.iterdir()) == []

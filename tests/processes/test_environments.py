@@ -1,7 +1,5 @@
 """What --perf-against understands, and the environments that it makes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -246,7 +244,6 @@ def test_another_python_gets_all_packages_of_this_one_and_then_the_requirement(o
 
 
 def test_a_release_for_another_python_is_one_line_that_names_it(other_python):
-    """Pip's list of all versions is not shown."""
     complaint = (
         "ERROR: Ignored the following versions that require a different python version: 0.12.0.1 Requires-Python >=3.12\n"
         "ERROR: Could not find a version that satisfies the requirement jax==0.12.0.1 (from versions: 0.1, 0.2)\n"
@@ -291,7 +288,6 @@ def test_the_environment_of_this_run_stays_here():
 
 
 def test_the_projects_own_options_reach_it():
-    """As one word each, whatever they hold."""
     found = child_environment(settings(("--width", "a b"), PYTEST_ADDOPTS="-x"))
     assert shlex.split(found["PYTEST_ADDOPTS"]) == ["--width", "a b"]
 

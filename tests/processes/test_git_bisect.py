@@ -1,7 +1,5 @@
 """A range of commits: git chooses among them, in a worktree of its own."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -54,7 +52,6 @@ def search(within, commits, first_bad, broken=(), marks=()):
 
 @pytest.mark.parametrize("first_bad", [1, 23, 38, 60])
 def test_one_of_60_is_found_in_6_steps(within, history, first_bad):
-    """As many as it takes to halve them."""
     commits = history[1]
     left, tried = search(within, commits, first_bad)
     assert left.first_bad == (commits[first_bad],)
@@ -70,7 +67,6 @@ def test_broken_commits_are_stepped_over(within, history):
 
 
 def test_where_only_skipped_ones_are_left_all_that_may_be_it_are_named(within, history):
-    """Those, and the bad one after them."""
     commits = history[1]
     left, _ = search(within, commits, 30, broken={28, 29, 30})
     assert left.following is None
@@ -117,7 +113,6 @@ def test_nothing_of_a_commit_is_left_in_the_next_one(within, history):
 
 
 def test_todays_tests_lie_over_a_commit_where_they_are_copied(history, tmp_path):
-    """And no more in the next one that has its own."""
     folder, commits = history
     git(tmp_path, "clone", "--quiet", str(folder), str(tmp_path / "clone"))
     clone = tmp_path / "clone"
@@ -142,7 +137,6 @@ def test_code_comes_from_the_worktree(history, tmp_path, monkeypatch):
 
 
 def test_the_good_side_must_be_an_ancestor(history, tmp_path):
-    """The merge base is offered."""
     folder, commits = history
     with pytest.raises(UsageError, match=rf"expected --good to be an ancestor.*--good {commits[3][:10]}"):
         made(folder, commits[5], commits[3], tmp_path)

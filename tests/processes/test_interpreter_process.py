@@ -1,7 +1,5 @@
 """The reference interpreter in a process of its own: what it answers, how it may end, and that the next program finds a new one."""
 
-from __future__ import annotations
-
 import os
 
 import jax
@@ -58,7 +56,6 @@ def worker(tmp_path):
 
 
 def test_programs_are_run_one_after_another(interpreter):
-    """By one process, which stays."""
     (doubled,) = interpreter.interpret(program(lambda x: x * 2), [X], limit_s=60)
     np.testing.assert_array_equal(doubled, X * 2)
     first = interpreter._worker.live.pid
@@ -76,14 +73,12 @@ def test_a_program_that_ends_it_is_refused_and_the_next_one_is_run(interpreter):
 
 
 def test_a_program_that_cannot_be_run_is_refused_and_the_process_stays(interpreter):
-    """Its reason is the interpreter's."""
     with pytest.raises(NotInterpretedError, match="a result of type complex<f32> cannot be read"):
         interpreter.interpret(program(lambda x: x + 1j), [X], limit_s=60)
     assert interpreter._worker is not None
 
 
 def test_a_worker_that_hangs_is_ended(worker):
-    """Nobody waits longer than is asked."""
     process = worker("hang")
     with pytest.raises(NotInterpretedError, match="exit status -9"):
         process.interpret(b"", [], limit_s=0.2)
@@ -91,13 +86,11 @@ def test_a_worker_that_hangs_is_ended(worker):
 
 
 def test_a_worker_that_crashes_says_why(worker):
-    """In its last words."""
     with pytest.raises(NotInterpretedError, match=r"exit status 6: LLVM ERROR: Unsupported op"):
         worker("crash").interpret(b"", [], limit_s=60)
 
 
 def test_one_that_was_never_asked_has_no_process():
-    """A run without a new result pays nothing."""
     process = InterpreterProcess()
     process.close()
     assert process._worker is None
@@ -105,7 +98,6 @@ def test_one_that_was_never_asked_has_no_process():
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool", "uint32", "float8_e5m2"])
 def test_arrays_travel_as_they_are(dtype):
-    """Bytes, type and shape."""
     values = X.astype(getattr(ml_dtypes, dtype, dtype))
     found = unpack(pack(values))
     assert found.dtype == values.dtype

@@ -1,7 +1,5 @@
 """A requirement that has no release for this Python: one line says which one would do."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """What a process that runs the selected tests again is started with."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

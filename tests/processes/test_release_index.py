@@ -1,7 +1,5 @@
 """A range of releases: what pip says, what is installed for each, and which are between."""
 
-from __future__ import annotations
-
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +21,6 @@ def pip(stdout="", stderr="", status=0):
 
 
 def test_releases_are_sorted_by_their_numbers_without_prereleases():
-    """Not as text: 0.9 is older than 0.10."""
     assert releases_of("jax", pip(LISTED)) == ["0.9.2", "0.10.2", "0.12.0", "0.12.0.1"]
 
 
@@ -42,13 +39,11 @@ def test_releases_are_sorted_by_their_numbers_without_prereleases():
     ],
 )
 def test_without_pip_or_an_index_there_is_one_line(said, message):
-    """What was expected, and pip's own last word."""
     with pytest.raises(UsageError, match=message):
         releases_of("jay", said)
 
 
 def test_both_sides_must_be_releases_that_this_python_can_have():
-    """Named with the option, beside what there is."""
     assert between(RELEASES, "0.11.0", "0.11.2") == ["0.11.0", "0.11.1", "0.11.2"]
     with pytest.raises(UsageError, match=r"found --good 0.11.3; it finds 0.12.0, 0.11.2"):
         between(RELEASES, "0.11.3", "0.12.0")
@@ -68,7 +63,6 @@ def test_another_jax_comes_with_the_plugins_that_are_here():
 
 
 def test_the_release_that_is_installed_needs_no_environment(tmp_path):
-    """It is this one."""
     here = version("jax")
     within = ReleaseRange(tmp_path, "jax", ["0.0.1", here], tmp_path, environ={"A": "1"})
     with within.opened(here, copied=False) as side:

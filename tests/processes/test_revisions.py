@@ -1,7 +1,5 @@
 """A case at one revision: recorded once, compared with the good side, and one line for what keeps it from that."""
 
-from __future__ import annotations
-
 import os
 from contextlib import contextmanager
 from dataclasses import replace
@@ -97,7 +95,6 @@ def test_a_case_is_known_by_any_of_its_names(made):
 
 
 def test_a_test_with_several_cases_needs_a_name(made):
-    """Those that it has are offered."""
     with pytest.raises(UsageError, match="has several cases, name one before it: scan/lstm, scan/rnn"):
         made(baseline(), baseline(case="scan/lstm"), case="")[0].measure("a", copied=False)
     assert made(baseline(), case="")[0].measure("b", copied=False).case == CASE
@@ -124,20 +121,16 @@ def test_what_records_nothing_is_one_line(made, how, reason):
 
 
 def test_another_case_of_the_test_is_not_taken_for_it(made):
-    """It is named."""
     with pytest.raises(NotMeasuredError, match="it records scan/lstm, not scan/rnn"):
         made(baseline(case="scan/lstm"))[0].measure("a", copied=False)
 
 
 def test_a_revision_that_cannot_be_built_is_one_line(made):
-    """By the last word of pip."""
     with pytest.raises(NotMeasuredError, match=r"^ERROR: No matching distribution found$"):
         made(baseline())[0].measure("gone", copied=False)
 
 
 def test_a_recording_that_was_interrupted_is_not_taken(made):
-    """It lies aside until it is whole."""
-
     def interrupted(side, chosen, into):
         save_baseline(into, baseline())
         raise KeyboardInterrupt
@@ -215,7 +208,6 @@ def test_a_slow_down_that_nobody_confirmed_decides_nothing(made, option, status)
 
 
 def test_a_run_that_judges_nothing_is_one_line(made):
-    """Of this case."""
     revisions, _ = made(baseline(), within=Two(["--with"]), judge=lambda *_: {"cases": []})
     for revision in ("jax-1", "jax-2"):
         revisions.measure(revision, copied=False)

@@ -1,7 +1,5 @@
 """The sides of a duel in processes of their own: real children, what they are refused for, and how they may end."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -28,7 +26,7 @@ from jaxgate.observe.machine.recreated_environment import variables_of
 from jaxgate.observe.program.export import export_program, split_call
 from jaxgate.observe.trace.lowering import lower
 from jaxgate.processes.child import run_child
-from jaxgate.processes.defaults_query import find_defaults
+from jaxgate.processes.jax_query import find_defaults
 from jaxgate.processes.live_worker import LiveWorker, WorkerError
 from jaxgate.processes.side_worker import ready, start_side
 
@@ -87,7 +85,7 @@ def test_files_of_the_project_are_not_taken_for_pythons_own(start, tmp_path, mon
 def test_results_are_compared(start):
     """A flag of XLA changes them, and the environment named it; they leave no file behind, nor do larger ones."""
     flags = {"XLA_FLAGS": "--xla_cpu_enable_fast_math=true"}
-    asked = [sys.executable, "-m", "jaxgate.processes.defaults_query"]
+    asked = [sys.executable, "-m", "jaxgate.processes.jax_query", "defaults"]
     options = json.loads(run_child(asked, variables=os.environ | flags).stdout)["compile_options"]
     now, baseline = map(ready, start(now=flags | {"compile_options": options}, baseline={}))
     assert agree(now, baseline, Closeness(1e-5, 1e-5)) is False
@@ -118,7 +116,6 @@ def test_none_is_had_where_the_defaults_are_not_known(start):
 
 
 def test_one_that_ended_is_none(start):
-    """The time limit kills it, or the system."""
     for side in start(now={}, timeout_s=0.01):
         with pytest.raises(WorkerError, match=r"^a process of its own ended: exit status -9$"):
             ready(side)

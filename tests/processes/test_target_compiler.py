@@ -1,7 +1,5 @@
 """A target's compiler in a process of its own: what it answers, how it may end, and that the next program finds a new one."""
 
-from __future__ import annotations
-
 import os
 from importlib.util import find_spec
 
@@ -83,14 +81,12 @@ def test_one_that_crashes_gives_its_last_words_and_is_started_again(compiler):
 
 
 def test_one_that_hangs_is_killed(compiler):
-    """After the time that a program may take."""
     asked = compiler("hang", timeout_s=1.0)
     with pytest.raises(TargetError, match=r"the compiler of tpu:v5e:2x4 ended: .* status -9"):
         asked.compile(doubled())
 
 
 def test_what_the_compiler_refuses_is_in_its_own_words(compiler):
-    """Out of memory is read as such."""
     asked = compiler("refuse")
     with pytest.raises(TargetError) as caught:
         asked.compile(doubled())
@@ -121,7 +117,6 @@ def test_a_stored_program_is_compiled_again(compiler):
 
 
 def test_one_that_cannot_be_started_says_so(tmp_path):
-    """Once, before the first case."""
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
     with pytest.raises(NoTargetError, match=r"ended: exit status 1: .*No module named .*none_such"):
         _ = TargetProcess(TARGET, environ, module="none_such").versions
@@ -132,7 +127,6 @@ COMPILERS = {"tpu:v5e:2x4": ("libtpu", "tpu-aot"), "gpu:h200:8": ("jax_cuda13_pl
 
 @pytest.mark.parametrize("target", COMPILERS)
 def test_without_the_compiler_one_line_says_what_to_install(target):
-    """The extra, as it is written."""
     package, extra = COMPILERS[target]
     if find_spec(package) is not None:
         pytest.skip(f"{package} is installed")

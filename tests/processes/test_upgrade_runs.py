@@ -119,7 +119,6 @@ def test_a_launch_that_fails_leaves_no_launches_and_says_why(tmp_path, lost, why
 
 
 def test_a_test_in_which_the_process_dies_is_noted_and_the_others_are_recorded(tmp_path):
-    """A crash of the other jax costs one test."""
     found = recorded(tmp_path, Recorder(dies_in=[TESTS["scan/slow"]]))
     assert sorted(found.there.baselines) == ["scan/even", "scan/fast", "scan/same"]
     note = found.there.notes.tests[TESTS["scan/slow"]]

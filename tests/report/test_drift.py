@@ -117,7 +117,6 @@ def words(*points, budget=0.1):
 
 
 def test_findings_name_the_budget_and_what_to_do():
-    """Time, a fact, a gap and no history."""
     assert words(*refreshes(1.1, 1.1)) == (
         "drift: 10 % a step over the last 2 accepted refreshes: 21 % [18, 24] since 2026-03-02; each was within its tolerance "
         "(commits 0101010 … 0202020), budget 10 %; accept it with a [[drift]] entry in waivers.toml"
@@ -147,7 +146,7 @@ def test_a_red_drift_is_no_baselines_to_mend():
 
     from jaxgate.judge.order import conclude
     from jaxgate.judge.verdict import judge
-    from jaxgate.report.acceptance import why_not_acceptable
+    from jaxgate.report.summary import why_not_acceptable
     from jaxgate.report.text import explain
 
     calm: Verdict = judge(NAME, (), measurement(), record(), strict=True)

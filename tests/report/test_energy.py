@@ -43,23 +43,19 @@ def case(one: Verdict):
     [(0.5, "500 nJ"), (1.0, "1 µJ"), (3.44, "3.44 µJ"), (31_200, "31.2 mJ"), (2e6, "2 J"), (5e9, "5 kJ")],
 )
 def test_microjoules_are_shown_in_a_unit_that_fits(uj, text):
-    """Three digits."""
     assert show("call_uj", uj) == text
 
 
 def test_samples_per_joule_stand_beside_samples_per_second():
-    """64 samples in 784 µs and 31.2 mJ."""
     assert "784 µs, 81.6 k samples/s, 2.05 k samples/J" in line(amount=SAMPLES, energy=ENERGY)
 
 
 def test_a_case_without_an_amount_has_its_energy():
-    """That of a call."""
     assert "784 µs, 31.2 mJ" in line(energy=ENERGY)
 
 
 @pytest.mark.parametrize("unknown", [None, NONE, COARSE])
 def test_unknown_energy_leaves_the_line_as_it_was(unknown):
-    """No word of it where nothing is known."""
     assert line(amount=SAMPLES, energy=unknown) == line(amount=SAMPLES)
 
 
@@ -97,7 +93,6 @@ def test_a_red_text_has_a_row_of_it():
 
 
 def test_machines_read_all_of_it():
-    """In microjoules, watts and nanoseconds."""
     found = case(verdict(amount=SAMPLES, energy=ENERGY, duel_energy=RATIO))["energy"]
     assert found.pop("duel") == {
         "ratio": 1.25,

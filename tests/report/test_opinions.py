@@ -1,7 +1,5 @@
 """What a run says of second opinions: once, and who could not be asked."""
 
-from __future__ import annotations
-
 import json
 
 from support.factories import verdict

@@ -1,18 +1,17 @@
 """Operations as a person reads them: three rows in the failure text, all of them in the report, and who leads."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 from support import factories
 from support.factories import CASE, TEST, measurement, record
 
+from jaxgate.ext.profile.evidence import verdict_json
 from jaxgate.ext.profile.model import Capture, Communication, OpRow, OpTable, RankTimes
 from jaxgate.ext.profile.table import culprit_rows, markdown_table, rank_table, step_line, waited_for
 from jaxgate.model.decision import Status
 from jaxgate.model.verdict import Cause, Finding, Origin, TimeVerdict
-from jaxgate.report.case_page import report, verdict_json
+from jaxgate.report.case_page import report
 from jaxgate.report.text import explain
 
 MS = 1_000_000
@@ -90,7 +89,6 @@ def test_a_long_name_keeps_its_end():
 
 
 def test_no_rows_where_the_profile_cannot_tell():
-    """Within the floor nothing is blamed."""
     assert culprit_rows(replace(TABLE, now_ns=1.62 * MS)) == []
 
 
@@ -139,7 +137,6 @@ def test_the_bundle_says_what_is_missing():
 
 
 def test_the_table_adds_up():
-    """Every row, what was folded, and the step."""
     assert markdown_table(TABLE).splitlines() == [
         "| operation | line | baseline | now | difference |",
         "|---|---|--:|--:|--:|",
@@ -153,7 +150,6 @@ def test_the_table_adds_up():
 
 
 def test_one_side_alone_has_one_column():
-    """By time, the largest first."""
     table = replace(
         TABLE, other="", other_ns=0, rows=(replace(QUICKER, other_ns=0), replace(SORT, other_ns=0)), folded=1
     )
@@ -193,7 +189,6 @@ def test_the_report_says_what_is_in_the_bundle():
 
 
 def test_the_verdict_as_data_has_its_schema():
-    """First, so that a reader sees it."""
     assert verdict_json(red()).startswith('{\n  "schema": 2,\n  "case": ')
 
 
@@ -204,7 +199,6 @@ def rank(number, step, waits):
 
 
 def test_ranks_stand_side_by_side():
-    """What a rank does not wait, it works."""
     assert rank_table([rank(0, 100.0, 90.0), rank(1, 100.0, None)]).splitlines()[2:] == [
         "| rank 0 | 100 ns | 10 ns | 90 ns | `psum train.py:9` |",
         "| rank 1 | 100 ns |  |  | `psum train.py:9` |",
@@ -222,5 +216,4 @@ def test_ranks_stand_side_by_side():
     ids=["one works longest", "all wait alike", "one is not known", "one rank"],
 )
 def test_who_waits_least_is_who_the_others_wait_for(waits, says):
-    """By more than they may by chance."""
     assert waited_for([rank(number, 100.0, one) for number, one in enumerate(waits)]) == says

@@ -1,7 +1,5 @@
 """What a stranger named is shown, and does nothing else: on a terminal, in a log, on a page."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import unicodedata
@@ -15,12 +13,11 @@ from jaxgate.model.decision import Status
 from jaxgate.model.inventory import Inventory, KeptCase, StoredFile
 from jaxgate.model.outcome import Outcome
 from jaxgate.model.verdict import Finding
-from jaxgate.report.acceptance import review_lines
 from jaxgate.report.case_page import report
 from jaxgate.report.printable import json_text, printable, printable_line, shell_word
 from jaxgate.report.pull_request import error_commands, pull_request_page
 from jaxgate.report.results import results_json
-from jaxgate.report.summary import summary
+from jaxgate.report.summary import review_lines, summary
 from jaxgate.report.text import explain
 
 EVIL = "a\x1b[2J\x1b]0;title\x07b\x9b31m\x7f\r\u202egreen\u2066\u2028\udcff"
@@ -34,27 +31,17 @@ def acts(text):
 
 
 def test_every_control_character_is_shown_by_its_number():
-    """Letters of any language, tabs and lines stay."""
     assert printable("tanh → ≤ × größer 日本\t\n") == "tanh → ≤ × größer 日本\t\n"
     assert printable("\x1b[2J") == "\\u001b[2J"
     every = "".join(
         map(
             chr,
             [
-                *range(0x20),
-                *range(0x7F, 0xA0),
-                0x61C,
-                0x200E,
-                *range(0x202A, 0x202F),
-                0x2066,
-                0xDC80,
-                0xAD,
-                0x200B,
-                0x200D,
-                0x2060,
+                *range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, *range(0x202A, 0x202F), 0x2066, 0xDC80, 0xAD, 0x200B,
+                0x200D, 0x2060,
             ],
-        )
-    )
+        ),
+    )  # fmt: skip
     assert acts(printable(every)) == set()
     assert printable_line("one\ntwo") == "one two"
 

@@ -1,7 +1,5 @@
 """A run as a page of a pull request: how it ended in words, what moved, what to do; and nothing that a name could break."""
 
-from __future__ import annotations
-
 import html
 import json
 import re
@@ -82,7 +80,6 @@ def test_what_moved_stands_in_a_table_failures_first():
 
 
 def test_a_slow_down_shows_its_times():
-    """Both medians and the ratio."""
     duel = factories.decision(ratio=1.5, now_ns=3_000_000, baseline_ns=2_000_000)
     slow = verdict(Status.SLOWER, time=TimeVerdict(status=Status.SLOWER, reason="slower", decision=duel))
     assert "| ❌ SLOWER | `scan/rnn" in pull_request_page(outcome(replace(slow, case="scan/rnn")))
@@ -108,7 +105,6 @@ def test_edits_of_baselines_are_shown_as_such():
 
 
 def test_what_differs_in_the_environment_is_counted():
-    """Once for all cases, not in each."""
     moved = Origin(place="environment", differences=("jax 0.10.2 → 0.12.0.1", "program changed"))
     page = pull_request_page(outcome(replace(GREEN, origin=moved), replace(RED, origin=moved)))
     assert "jax 0.10.2 → 0.12.0.1  (2 cases)" in page
@@ -116,7 +112,6 @@ def test_what_differs_in_the_environment_is_counted():
 
 
 def test_what_was_not_judged_and_what_is_wrong_is_listed():
-    """Never green, and it says why."""
     page = pull_request_page(outcome(GREEN, not_judged=("perf/test_a.py::test_b",), problems=("an orphan",)))
     assert "❌ **1 not judged**: `perf/test_a.py::test_b`" in page
     assert "- ❌ an orphan" in page
@@ -215,7 +210,6 @@ def test_a_changed_program_that_was_not_timed_is_not_passed_over():
 
 
 def test_many_undecided_cases_are_counted():
-    """The page has its limits."""
     page = pull_request_page(outcome(*(undecided("program changed", case=f"a/{n}") for n in range(50))))
     assert "… and 10 more" in page
 

@@ -63,14 +63,12 @@ def test_times_without_a_duel_say_that_they_are_of_two_days():
 
 
 def test_a_case_without_baseline_or_clock_has_what_is_known():
-    """Nothing is made up for what is missing."""
     found = figures_of(measurement(samples=None), None)
     assert (found.stored, found.reference, found.baseline, found.times.now) == ({}, {}, None, ())
     assert "run_ns" not in found.now
 
 
 def test_an_environment_stands_once():
-    """Of two cases that share it, too."""
     whole = outcome()
     both = replace(whole, verdicts=(*whole.verdicts, replace(whole.verdicts[0], case="scan/other")))
     assert json.loads(results_json(both))["environments"] == [ENVIRONMENT]
@@ -78,7 +76,6 @@ def test_an_environment_stands_once():
 
 
 def test_what_else_a_page_shows_comes_back():
-    """Finding, text, amount and scaling."""
     verdict = changed_verdict(outcome().verdicts[0], amount=Amount(count=8, unit="samples", series="weak"))
     points = (Point(devices=1, per_second=1.5, efficiency=1.0), Point(devices=2, per_second=2.5, efficiency=0.83))
     found = read(
@@ -94,14 +91,12 @@ def test_what_else_a_page_shows_comes_back():
 
 
 def test_a_case_that_could_not_be_measured_has_no_figures():
-    """It is there all the same."""
     whole = outcome()
     bare = replace(whole, verdicts=(replace(whole.verdicts[0], figures=None, hardware=None),))
     assert read(bare).cases[0].figures is None
 
 
 def test_results_of_an_earlier_jaxgate_are_read():
-    """Without the keys that came later."""
     content = json.loads(results_json(outcome()))
     for later in ("run", "moment", "environments"):
         del content[later]
@@ -131,14 +126,12 @@ def with_run_ns(content, value):
     ],
 )
 def test_anything_else_is_refused_with_its_key(broken, says):
-    """One clear line."""
     content = broken(json.loads(results_json(outcome())))
     with pytest.raises(UnreadableResultsError, match=says):
         parse_results(content)
 
 
 def test_a_file_names_itself_in_its_error(tmp_path):
-    """A folder, half a file and nothing."""
     half = tmp_path / "results.json"
     half.write_text(results_json(outcome())[:200])
     for path in (half, tmp_path, tmp_path / "none.json"):

@@ -1,7 +1,5 @@
 """The estimate as people read it: never a time where nothing is known, never a bound that is not sure."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -28,10 +26,7 @@ NOW = estimate(0.4, 1.2, 0.1)
     ("found", "text"),
     [
         (NOW, "at least 1.2 ms, bound by memory (compute 400 µs, memory 1.2 ms, communication 100 µs)"),
-        (
-            estimate(2, 1.2, 0),
-            "at least 2 ms, bound by compute (compute 2 ms, memory 1.2 ms, communication none)",
-        ),
+        (estimate(2, 1.2, 0), "at least 2 ms, bound by compute (compute 2 ms, memory 1.2 ms, communication none)"),
         (
             estimate(0, 1.2, 0, compute="a kernel is opaque"),
             "at least 1.2 ms (compute unknown, memory 1.2 ms, communication none)",
@@ -70,14 +65,11 @@ def test_the_page_has_both_sides():
 
 
 def test_a_page_without_one_says_nothing():
-    """A case on a device is timed."""
     assert "estimated" not in page()
     assert "| | now |\n" in page(roofline=NOW)
 
 
 def test_the_file_for_machines_has_it():
-    """In nanoseconds, with what is not known."""
-
     def case(**changes):
         outcome = Outcome(verdicts=(verdict(**changes),), tests={}, texts={}, exit_status=0)
         return json.loads(results_json(outcome))["cases"][0]["roofline"]

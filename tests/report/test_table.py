@@ -1,12 +1,9 @@
 """Tables as plain text: what a cell holds is shown as it is, and each row is one line."""
 
-from __future__ import annotations
-
 from jaxgate.report.printable import aligned, headed
 
 
 def test_columns_are_two_spaces_apart_and_no_line_ends_in_one():
-    """Left or right, the last column unpadded."""
     rows = [["case", "ns", "why"], ["scan/rnn", "7", ""], ["a", "1000", "because"]]
     assert aligned(rows, right={1}) == ["case        ns  why", "scan/rnn     7", "a         1000  because"]
     markup = [["t.py::t[red]:warning:", "x"], ["[/]", "y"]]  # is shown as it is
@@ -14,7 +11,6 @@ def test_columns_are_two_spaces_apart_and_no_line_ends_in_one():
 
 
 def test_a_table_without_rows_has_no_line():
-    """Nor a word to colour."""
     assert aligned([]) == headed([]) == []
 
 
@@ -32,7 +28,6 @@ def test_each_row_is_one_line_and_a_text_is_left_alone():
 
 
 def test_the_first_cell_can_be_coloured_alone():
-    """It is padded; the rest begins with the gap."""
     assert headed([["SAME", "a"], ["UNDECIDED", "bb"]], texts=["x", "y"]) == [
         ("SAME     ", "  a   x"),
         ("UNDECIDED", "  bb  y"),

@@ -1,7 +1,5 @@
 """What a person reads: six lines for a red case, one line for every case, one line that counts them."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import replace
 from functools import partial
@@ -290,7 +288,6 @@ def test_the_culprit_row_says_where_it_comes_from():
 
 
 def test_time_that_was_not_taken_is_not_shown():
-    """Without samples there is no median."""
     row = rows(judged(measurement(samples=None, facts={"traces": 2}), record()))[1]
     assert row["time"] == "SAME: identical program"
 
@@ -309,7 +306,6 @@ def test_what_another_compiler_made_of_it_is_shown_with_what_was_recorded():
 
 
 def test_what_the_compiler_alone_made_worse_is_the_environments():
-    """The code is not named for it."""
     known = replace(record(facts={"xla_flops": 22_200}), recorded=replace(record().baseline.facts, xla_flops=19_000))
     verdict = judged(measurement(facts={"xla_flops": 22_200}), known)
     assert in_short(verdict) == (
@@ -456,10 +452,7 @@ IN_SHORT = {
         ),
         "0 claims hold · improved: aliased_bytes, temp_bytes 0.50 × · refresh with --perf-update · identical program",
     ),
-    "regressed": (
-        verdict(Status.REGRESSED, LOST, *CLAIMS),
-        "temp_bytes 40 kB against 20 kB = 2.00 ×, allowed 25.1 kB",
-    ),
+    "regressed": (verdict(Status.REGRESSED, LOST, *CLAIMS), "temp_bytes 40 kB against 20 kB = 2.00 ×, allowed 25.1 kB"),
     "no baseline": (verdict(Status.NO_BASELINE, NONE, *CLAIMS), "4 claims hold · no baseline on this hardware"),
     "created": (verdict(Status.SAME, NONE, *CLAIMS, recorded="created"), "4 claims hold"),
     "stale": (
@@ -550,14 +543,12 @@ def test_what_is_not_calm_is_whole(width):
 
 
 def test_a_ratio_keeps_its_sign():
-    """Whatever the width: no line begins with ×."""
     wrapped = [line.strip() for width in range(40, 140) for line in printed(MANY, width)[1].split("\n")]
     assert any("×" in line for line in wrapped)
     assert not any(line.startswith("×") for line in wrapped)
 
 
 def test_a_very_narrow_terminal_is_not_filled():
-    """There every line is cut."""
     assert all("\n" not in line and len(line) <= 39 for line in printed(MANY, 39))
 
 
@@ -579,7 +570,6 @@ def test_a_terminal_narrower_than_the_words(width):
 
 
 def test_a_summary_of_nothing_is_empty():
-    """No case, no line."""
     assert summary([], width=80) == []
 
 

@@ -1,7 +1,5 @@
 """Numbers for the eye: three digits, the right unit, and never two different numbers that look alike."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxgate.model.computation import Amount
@@ -119,12 +117,10 @@ def test_a_rate_is_read_at_a_glance(amount, run_ns, text):
     ("share", "text"), [(0.4149, "41 %"), (1.0, "100 %"), (0.0512, "5.1 %"), (0.00321, "0.32 %"), (0, "0 %")]
 )
 def test_a_share_has_two_digits(share, text):
-    """MFU is compared at a glance."""
     assert show_share(share) == text
 
 
 @pytest.mark.parametrize("wrong", [{"count": 0}, {"count": -1}, {"count": float("inf")}, {"unit": " "}])
 def test_an_amount_that_has_no_rate_is_refused(wrong):
-    """Nothing done, or in no unit."""
     with pytest.raises(ValueError, match="expected a positive number of units"):
         Amount(**{"count": 1, "unit": "samples", **wrong})

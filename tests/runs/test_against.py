@@ -1,7 +1,5 @@
 """--perf-against: today's programs against those of a git revision, recorded now from a clean worktree."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
@@ -30,15 +28,6 @@ def here(versioned):
     return versioned
 
 
-def test_a_change_is_compared_with_the_revision(versioned):
-    """Without any stored baseline a change is red against the revision, and its worktree is gone again."""
-    versioned.edit("test_model.py", "jnp.tanh(x @ x)", "jnp.tanh(x @ x @ x)")
-    result = versioned.run("--perf-against", "HEAD")
-    result.counts(failed=1)
-    result.shows("REGRESSED  model/step", "matmul_flops 16.4 kFLOP against 8.19 kFLOP = 2.00 ×", "comes from: code")
-    assert len(git(versioned.path, "worktree", "list").splitlines()) == 1
-
-
 def test_hardware_without_baselines_gets_those_of_the_revision(here):
     """The revision's baselines are ready to be committed, programs and log with them; the next run uses them."""
     head = git(here.path, "rev-parse", "HEAD")
@@ -50,6 +39,7 @@ def test_hardware_without_baselines_gets_those_of_the_revision(here):
     assert '"dirty": false' in content.decode()
     assert "it had no baselines; 1 of that revision are in baselines/" in result.text
     assert f"recorded from {head[:10]}, this hardware had none" in here.log()[0]
+    assert len(git(here.path, "worktree", "list").splitlines()) == 1
     again = here.run()
     again.counts(failed=1)
     again.shows("matmul_flops 16.4 kFLOP against 8.19 kFLOP")
@@ -106,17 +96,7 @@ def test_cases_on_one_side_only_are_listed(here):
     here.run("--perf-against", "HEAD").shows("Only in the other revision: model/step")
 
 
-def test_nothing_to_compare_is_not_green_under_ci(here):
-    """If no case at all is on both sides, nothing was gated: exit code 2 where strict."""
-    here.edit("test_model.py", "def test_step", "def test_renamed")
-    assert here.run("--perf-against", "HEAD").code == 0
-    result = here.run("--perf-against", "HEAD", "--perf-strict")
-    assert result.code == 2
-    result.shows("nothing could be compared", "(exit code 2)")
-
-
 def test_only_the_selection_is_recorded(here):
-    """What was not selected here is not run there."""
     here.write("test_other.py", "def test_other():\n    raise SystemError\n")
     commit(here.path)
     here.run("test_model.py", "-k", "step", "--perf-against", "HEAD").counts(passed=1)
@@ -191,24 +171,29 @@ def test_an_installed_copy_is_refused(versioned, monkeypatch):
     result.shows("an installed copy of one revision for both", "pip install -e .")
 
 
-def test_a_case_that_failed_in_the_revision_is_told_and_counted(here):
-    """It is in the revision and could not be recorded there: the reason is told, and it counts as undecided."""
-    here.edit("test_model.py", "def test_step(gate):", "def test_step(gate):\n    assert False, 'no data'")
-    commit(here.path)
-    here.edit("test_model.py", "    assert False, 'no data'\n", "")
-    result = here.run("--perf-against", "HEAD", "--perf-strict")
-    assert result.code == 2
-    result.shows("NOT COMPARED model/step: it failed in that revision: ", "no data", "failed in the other revision")
-    assert here.run("--perf-against", "HEAD").code == 0
+NOT_COMPARED = {
+    "no case": (("def test_step", "def test_renamed"), ["nothing could be compared", "(exit code 2)"]),
+    "it failed there": (
+        ("    assert False, 'no data'\n", ""),
+        ["NOT COMPARED model/step: it failed in that revision: ", "no data", "failed in the other revision"],
+    ),
+    "other arguments": (("jnp.ones((16, 16))", "jnp.ones((8, 8))"), ["\nSTALE_BASELINE  model/step"]),
+}
 
 
-def test_other_arguments_everywhere_are_not_green_under_ci(here):
-    """Cases whose arguments changed cannot meet their old programs: nothing was compared, exit code 2 where strict."""
-    here.edit("test_model.py", "jnp.ones((16, 16))", "jnp.ones((8, 8))")
-    assert here.run("--perf-against", "HEAD").code == 0
+@pytest.mark.parametrize("what", NOT_COMPARED)
+def test_what_is_not_compared_is_not_green_under_ci(here, what):
+    """Nothing was gated: exit code 2 where strict, with the reason."""
+    change, said = NOT_COMPARED[what]
+    if what == "it failed there":
+        here.edit("test_model.py", "def test_step(gate):", "def test_step(gate):\n    assert False, 'no data'")
+        commit(here.path)
+    here.edit("test_model.py", *change)
     result = here.run("--perf-against", "HEAD", "--perf-strict")
     assert result.code == 2
-    assert result.line("model/step").startswith("STALE_BASELINE")
+    result.shows(*said)
+    if what == "no case":
+        assert here.run("--perf-against", "HEAD").code == 0
 
 
 @pytest.mark.parametrize("typed", [["--width", "16"], ["--width=16"]], ids=["two words", "one word"])

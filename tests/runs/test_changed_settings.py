@@ -1,7 +1,5 @@
 """A flag or a setting that a change sets: the baseline's program under its own settings, in turn with today's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.fakes import duel
@@ -38,7 +36,6 @@ def test_a_slower_one_is_red_where_fresh_processes_agree(changed, lab):
 
 
 def test_many_slower_ones_are_not_the_machine(project, lab):
-    """All of a run share the flag."""
     many = "\n\n@pytest.mark.parametrize('k', range(6))\ndef test_many(gate, k):\n    gate(step, jnp.ones(8))\n"
     project.write("test_model.py", "import pytest\n" + MODEL + many).record()
     lab.change_environment()
@@ -70,20 +67,15 @@ def test_a_flag_that_changes_results_is_not_hidden(changed, lab, results, said):
 
 @pytest.mark.parametrize(
     ("arguments", "why"),
-    [
-        (["--benchmark-disable"], "the clock is switched off"),
-        (["--perf-budget=0"], "the budget for duels is spent"),
-    ],
+    [(["--benchmark-disable"], "the clock is switched off"), (["--perf-budget=0"], "the budget for duels is spent")],
 )
 def test_it_is_undecided_where_no_clock_may_run(changed, lab, arguments, why):
-    """No process is started."""
     result = changed.run("--perf-max-undecided=1", *arguments)
     assert (result.code, lab.apart, lab.duelled) == (0, [], [])
     result.shows("1 case: 1 UNDECIDED", "environment changed", why)
 
 
 def test_it_is_undecided_where_a_side_cannot_be_had(changed, lab):
-    """The line says why, and what times both."""
     lab.no_sides = "XLA_FLAGS names a path, of which a hash is stored"
     result = changed.run("--perf-max-undecided=1")
     assert (result.code, lab.duelled) == (0, [])

@@ -1,7 +1,5 @@
 """Baselines without a clock: facts are recorded and gate, no time is stored, and later runs do without it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -62,7 +60,6 @@ def test_a_time_of_the_same_program_stays(project):
 
 
 def test_review_and_create_need_no_clock_either(project, lab):
-    """What is accepted is what was measured."""
     lab.instruments["asker"] = lambda: lambda _prompt: "y"
     project.write("test_model.py", model(step="x * 2"))
     assert project.run("--perf-update=create", "--benchmark-disable").code == 0

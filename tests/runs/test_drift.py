@@ -1,29 +1,17 @@
 """A budget for drift through the real plugin: red over many accepted losses, never green where the history fails."""
 
-from __future__ import annotations
+import re
 
 import pytest
 from support.corpora import nightly
 from support.fakes import duel, folder_here
-from support.projects import TWO, model
+from support.history_points import Past
+from support.projects import NO_OTHERS, TWO, model
 
 from jaxgate.ext.history.model import HistoryPoint
 from jaxgate.model.verdict import BaselineName
 
 BUDGET = "--override-ini=perf_drift_budget=10%"
-
-
-class Past:
-    """What earlier runs stored."""
-
-    def __init__(self, *points, error=None):
-        self.found, self.error = points, error
-
-    def points(self, case, folder):
-        """The runs of a case, or why they cannot be read."""
-        if self.error:
-            raise self.error
-        return tuple(point for point in self.found if (point.case, point.folder) == (case, folder))
 
 
 @pytest.fixture
@@ -73,7 +61,6 @@ def test_an_accumulated_loss_is_red_though_the_baseline_has_it(recorded):
 
 
 def test_cases_without_a_history_are_named_and_pass(recorded):
-    """One has a history, the other none."""
     remember(recorded)
     result = recorded.run(BUDGET)
     result.counts(passed=2)
@@ -104,11 +91,10 @@ def test_an_accepted_drift_begins_anew(recorded):
 
 
 @pytest.mark.parametrize("value", ["10", "0", "-5%", "much", "nan%"])
-def test_a_budget_is_a_share(recorded, value):
-    """A bare 10 would be ten per cent or ten times."""
-    result = recorded.run(f"--override-ini=perf_drift_budget={value}")
-    assert result.code == 4
-    result.shows(f"perf_drift_budget (JAXGATE_DRIFT_BUDGET): expected a share such as 10% or 0.1, found {value!r}")
+def test_a_budget_is_a_share(project, value):
+    expected = f"perf_drift_budget (JAXGATE_DRIFT_BUDGET): expected a share such as 10% or 0.1, found {value!r}"
+    with pytest.raises(pytest.UsageError, match=re.escape(expected)):
+        project.pytester.parseconfigure(*NO_OTHERS, f"--override-ini=perf_drift_budget={value}")
 
 
 def test_the_log_has_the_worst_figure_of_each_refresh(recorded):

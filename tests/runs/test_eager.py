@@ -1,7 +1,5 @@
 """gate(..., eager=True): a training loop's body, called as it is, recorded and held against its baseline."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -210,9 +208,3 @@ def test_donation_is_the_inner_functions_own(loop):
     result = loop.run()
     result.counts(failed=1)
     result.shows("expected no donate= with eager=True, found donate='w'", "carry= threads the state")
-
-
-@pytest.mark.parametrize("option", ["--benchmark-disable", "--benchmark-only"])
-def test_pytest_benchmark_s_switches_hold(loop, option):
-    """The row is filled as for other subjects, and counters are taken without a clock."""
-    loop.run(option).counts(passed=1)

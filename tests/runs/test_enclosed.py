@@ -1,7 +1,5 @@
 """A plain function around jitted ones: gated as the one that it hands on to, or the line says what is not seen."""
 
-from __future__ import annotations
-
 import pytest
 
 from ci.attacks.gated_sources import DONATED, DONATING, LOOP, WRAPPERS

@@ -1,7 +1,5 @@
 """Energy through the real plugin, on a machine with a fake counter: shown, written down, compared, and never a failure."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -64,7 +62,6 @@ def test_both_sides_of_a_duel_are_counted(project, counted, lab):
 
 
 def test_a_run_without_a_clock_does_not_read_the_counter(project, counted):
-    """It costs what it did."""
     before = counted.reads
     assert project.run("--benchmark-disable").code == 0
     assert counted.reads == before

@@ -1,7 +1,5 @@
 """--perf-against, end to end: the same tests in fresh processes of two environments."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
@@ -65,16 +63,15 @@ def test_a_regression_names_the_environment(here):
 
 
 def test_a_case_that_fails_there_is_invalid_and_says_why(here):
-    """What the other environment could not record is red, with its reason; the others are judged."""
-    here.write(
-        "test_other.py",
-        MODEL.replace(
-            "test_step(gate):", "test_other(gate):\n    assert not os.environ.get('BROKEN'), 'no luck there'"
-        ),
-    )
+    """What the other environment could not record is red with its reason, as is what fails there after its gate; the rest is judged."""
+    fails = "assert not os.environ.get('BROKEN'), 'no luck there'"
+    here.write("test_before.py", MODEL.replace("test_step(gate):", f"test_step(gate):\n    {fails}"))
+    here.write("test_after.py", MODEL + "    " + fails.replace("no luck", "wrong numbers"))
     result = here.run("--perf-against", "BROKEN=1")
-    result.counts(passed=1, failed=1)
-    result.shows("INVALID  other/other", "there: ", "no luck there")
+    result.counts(passed=1, failed=2)
+    for case, why in (("before/step", "no luck there"), ("after/step", "wrong numbers there")):
+        line = next(line for line in result.text.splitlines() if line.startswith("INVALID  ") and case in line)
+        assert f"there: AssertionError: {why}" in result.text.partition(line)[2]
 
 
 def test_a_case_that_some_launches_lack_is_invalid(here, monkeypatch):
@@ -107,15 +104,6 @@ def test_flags_that_a_conftest_overwrites_are_refused(small):
     result.shows("--xla_backend_optimization_level=0 did not reach jax there; does a conftest set XLA_FLAGS?")
 
 
-def test_a_test_that_fails_there_after_its_gate_is_invalid(here):
-    """Its recording is there; what it checks besides does not hold there, and that is not green."""
-    after = MODEL + "    assert not os.environ.get('BROKEN'), 'wrong numbers there'\n"
-    here.write("test_model.py", after)
-    result = here.run("--perf-against", "BROKEN=1")
-    result.counts(failed=1)
-    result.shows("INVALID  model/step", "wrong numbers there")
-
-
 def test_a_claim_that_is_broken_there_is_recorded_all_the_same(here):
     """A broken claim of the other side hides nothing: its facts are compared."""
     claim = "from jaxgate import claim\n" + MODEL.replace(
@@ -140,7 +128,6 @@ def test_an_environment_that_records_nothing_is_a_usage_error(here):
 
 
 def test_without_a_clock_each_environment_is_launched_once(here, monkeypatch):
-    """Facts need no more, and are judged."""
     monkeypatch.setattr(environment, "LAUNCHES", 5)
     result = here.run("--perf-against", "OTHER=1", "--benchmark-disable")
     result.counts(passed=1)

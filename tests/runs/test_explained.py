@@ -1,7 +1,5 @@
 """What stands below a red case: its buffers where memory decides, what changed in its program, and memory that ran out."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest
@@ -64,14 +62,6 @@ def test_a_red_memory_lists_its_buffers_and_its_program(recorded):
     changed = [line for line in changes.splitlines() if line.startswith(("+", "-"))]
     assert any("stablehlo.sort" in line for line in changed)
     assert not any("stablehlo.sine" in line for line in changed)
-
-
-def test_a_green_case_shows_neither(recorded):
-    """A case that is the same reads no buffers and compares no texts."""
-    result = recorded.run("-rA")
-    result.counts(passed=1)
-    assert BUFFERS not in result.text
-    assert CHANGES not in result.text
 
 
 def test_a_broken_claim_without_a_baseline_lists_its_buffers(project):
@@ -137,7 +127,6 @@ def test_what_several_red_cases_have_on_their_pages_is_not_printed(two, workers)
 
 
 def test_all_of_it_is_printed_to_who_asks(two):
-    """As for a single one."""
     result = two.run("-v")
     assert (result.text.count(BUFFERS), result.text.count(CHANGES)) == (2, 2)
 

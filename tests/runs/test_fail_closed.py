@@ -1,12 +1,8 @@
 """Fail closed: what cannot be checked is never green, and says in one line what to do."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
-
-from jaxgate.model.baseline import BASELINE_SCHEMA
 
 SIMPLE = """
 import jax, jax.numpy as jnp
@@ -31,38 +27,10 @@ def recorded(simple):
     return simple.record()
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda text: text[: len(text) // 2], "is not JSON (truncated or merged badly?)"),
-        (lambda _: "", "is not JSON"),
-        (
-            lambda text: text.replace(f'"schema": {BASELINE_SCHEMA}', '"schema": 99'),
-            f"expected schema {BASELINE_SCHEMA}, found 99",
-        ),
-        (
-            lambda text: text.replace(f'"schema": {BASELINE_SCHEMA}', '"schema": 2'),
-            f"expected schema {BASELINE_SCHEMA}, found 2",
-        ),
-        (lambda text: text.replace('"temp_bytes"', '"tmp_bytes"'), "tmp_bytes"),
-        (lambda text: f"<<<<<<< ours\n{text}", "is not JSON"),
-    ],
-    ids=["truncated", "empty", "unknown schema", "older schema", "unknown key", "merge conflict"],
-)
-def test_an_unreadable_baseline_fails_everywhere(recorded, damage, message):
-    """A baseline file that cannot be trusted is INVALID, locally too, and names file, key and remedy."""
-    path = recorded.baseline()
-    path.write_text(damage(path.read_text()))
-    result = recorded.run()
-    assert result.code == 1
-    result.counts(failed=1)
-    result.shows("INVALID  model/step", message, f"git checkout -- {path.relative_to(recorded.path)}", "--perf-update")
-
-
 def test_an_unreadable_baseline_of_another_case_fails_the_run(recorded):
     """A broken file is found even if its own case was not selected."""
     recorded.write("test_other.py", SIMPLE.replace("test_step", "test_other"))
-    assert recorded.run("-k", "other", "--perf-update").code == 0
+    recorded.record("-k", "other")
     recorded.baseline().write_text("{")
     result = recorded.run("-k", "other")
     result.counts(passed=1, deselected=1)
@@ -84,7 +52,6 @@ def test_an_orphan_is_named_and_fails_under_ci(recorded, monkeypatch):
 
 
 def test_an_orphan_of_a_deleted_file_is_found(recorded):
-    """The file of the test may be gone altogether."""
     recorded.write("test_other.py", SIMPLE.replace("test_step", "test_other").replace("0.9", "0.8"))
     (recorded.path / "test_model.py").unlink()
     recorded.run().shows("ORPHAN baselines/cpu-", "model/step.json")
@@ -96,16 +63,6 @@ def test_a_case_that_was_not_selected_is_no_orphan(recorded, arguments):
     recorded.write("test_other.py", SIMPLE.replace("test_step", "test_other"))
     result = recorded.run(*arguments)
     assert "ORPHAN" not in result.text
-
-
-def test_a_workload_that_cannot_be_traced_is_red(project):
-    """It fails with stage and reason."""
-    body = "    return state if float(x[0]) > 0 else x"
-    project.write("test_model.py", SIMPLE.replace("    return state * 0.9 + x, jnp.sum(state)", body))
-    result = project.run()
-    result.counts(failed=1)
-    result.shows("INVALID  model/step", "tracing the subject: ConcretizationTypeError")
-    result.shows("reproduce: pytest 'test_model.py::test_step'")
 
 
 def test_a_builder_that_raises_is_invalid(project):
@@ -162,22 +119,6 @@ def test_an_empty_catalogue_is_an_error(project):
     result.shows("expected at least one case in the catalogue, found none")
 
 
-def test_a_vanished_metric_is_invalid(recorded):
-    """A fact that the baseline has and today's measurement lacks must not pass."""
-    assert json.loads(recorded.baseline().read_text())["facts"]["temp_bytes"] is not None
-    # What a backend that stopped telling would look like: patch the observer's reader.
-    recorded.write(
-        "conftest.py",
-        "import pytest\nfrom dataclasses import replace\nimport jaxgate.observe.trace.stages as stages\n"
-        "@pytest.fixture(autouse=True)\ndef no_temp(monkeypatch):\n"
-        "    real = stages._facts\n"
-        "    monkeypatch.setattr(stages, '_facts', lambda *a: replace(real(*a), temp_bytes=None))\n",
-    )
-    result = recorded.run()
-    result.counts(failed=1)
-    result.shows("INVALID  model/step", "temp_bytes: the baseline has it, today's measurement does not")
-
-
 @pytest.mark.parametrize("how", ["last failed", "ignored file"])
 def test_what_was_left_out_while_collecting_is_no_orphan(recorded, how):
     """--lf and --ignore leave tests out before anybody sees them; their baselines are not orphans."""
@@ -188,25 +129,6 @@ def test_what_was_left_out_while_collecting_is_no_orphan(recorded, how):
     else:
         result = recorded.run("--ignore=test_model.py", "--perf-strict").text
     assert "ORPHAN" not in result
-
-
-def test_an_edited_baseline_is_no_gain(recorded):
-    """Slack for the next change: the program is the same, so its compiler cannot have made anything else of it."""
-    path = recorded.baseline()
-    content = json.loads(path.read_text())
-    content["facts"]["temp_bytes"] = 999_999_999
-    path.write_text(json.dumps(content))
-    result = recorded.run()
-    assert result.code == 1
-    result.counts(failed=1)
-    result.shows(
-        "INVALID  model/step",
-        "temp_bytes",
-        "against 1 GB",
-        "edited by hand? Restore its file with git, or record it again",
-    )
-    assert recorded.run("--perf-update").code == 0
-    assert recorded.run("--perf-strict").code == 0
 
 
 LOOKS = """
@@ -253,13 +175,3 @@ def test_a_name_in_a_baseline_does_nothing_to_the_terminal(recorded):
     assert """git rm 'baselines/""" in line
     assert "ste'\"'\"'p" in line
     assert not any(line.startswith("::error") for line in result.text.splitlines())
-
-
-def test_waivers_behind_a_link_are_not_shown(recorded):
-    """The error of a project's file would print the first line of another one."""
-    (recorded.path / "netrc").write_text("machine github.com password hunter2\n")
-    (recorded.path / "baselines/waivers.toml").symlink_to(recorded.path / "netrc")
-    result = recorded.run()
-    assert result.code == 4
-    result.shows("waivers.toml: is not TOML")
-    assert "hunter2" not in result.text

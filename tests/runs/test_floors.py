@@ -1,7 +1,5 @@
 """Runs in which a calibration of this machine is known: what its noise floors do, and what happens to damaged ones."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from functools import partial
@@ -70,45 +68,17 @@ def test_a_slow_down_beyond_the_floor_is_confirmed_by_the_same_margin(project, l
     assert [again.own_margin for again in lab.launched] == [pytest.approx(0.05)] * 2
 
 
-def test_a_very_noisy_floor_is_not_green(project, lab, calibrated):
-    """Identical programs were 12 % apart: a duel of equals is UNDECIDED, and a strict run ends with exit code 2."""
-    calibrated(0.12)
-    lab.finds["baseline"] = duel(1.0)
-    result = judge(project, "--perf-strict", "--perf-max-undecided=0.5")
-    assert result.code == 2
-    result.shows("1 case: 1 UNDECIDED", "margin is from the calibration")
-
-
-def spoil(text):
-    """A file that lost its end."""
-    return text[:-30]
-
-
-def move(text):
-    """A file of another release."""
-    return text.replace('"jax": "', '"jax": "0.')
-
-
-def foreign(text):
-    """A file of another machine under the name of this."""
-    return text.replace('"devices": 1', '"devices": 8')
-
-
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [(spoil, "Invalid JSON"), (move, "another environment (jax 0."), (foreign, "expected hardware `cpu-")],
-)
-def test_a_calibration_that_does_not_hold_is_one_line(project, lab, calibrated, damage, words):
+def test_a_calibration_that_does_not_hold_is_one_line(project, lab, calibrated):
     """Not applied, not a crash, not silent: the margin is that of every case, and the slow-down is red."""
     path = calibrated()
     before = path.read_text()
-    path.write_text(damage(before))
+    path.write_text(before.replace('"jax": "', '"jax": "0.'))  # a file of another release
     assert path.read_text() != before
     result = judge(project)
     assert result.code == 1
     told = [line for line in result.text.splitlines() if "is not used" in line]
     assert len(told) == 1
-    assert words in told[0]
+    assert "another environment (jax 0." in told[0]
     assert "Calibrate again or delete it." in told[0]
     result.shows("margin 3.0%")
     assert [again.own_margin for again in lab.launched] == [None, None]

@@ -1,7 +1,5 @@
 """The gate with anybody's function: donation, threading, copies, and a project of its own."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -60,91 +58,36 @@ def test_a_jitted_function_keeps_its_own_donation(project):
     assert content["samples"]["calls_per_burst"] == 1
 
 
-def test_drifting_state_names_the_argument(project):
-    """State that comes back with another dtype retraces at step 2, and the argument is named."""
-    project.write(
-        "test_model.py",
-        STEP.replace('state["w"] - 0.1 * grads}', '(state["w"] - 0.1 * grads).astype("bfloat16")}')
-        + "def test_step(gate):\n    gate(step, STATE, BATCH, carry='state')\n",
-    )
-    result = project.run()
-    result.counts(failed=1)
-    result.shows("step 2 retraced: state['w']: float32[16,16] → bfloat16[16,16]")
-
-
-def test_a_function_called_before_is_still_measured_cold(project):
-    """A trace that the test made itself does not hide the gate's own."""
-    project.write(
-        "test_model.py",
-        STEP + "jitted = jax.jit(step)\n"
-        "def test_step(gate):\n    jitted(STATE, BATCH)\n    gate(jitted, STATE, BATCH)\n",
-    )
-    project.run("--perf-update").counts(passed=1)
-    facts, content = facts_of(project, "step")
-    assert (facts["traces"], facts["lowerings"], facts["compiles"]) == (1, 1, 1)
-    assert None not in (content["phases"]["trace_ns"], content["phases"]["compile_ns"])  # neither came out of a cache
-
-
-def test_a_name_of_its_own(project):
-    """name= replaces the test's name in reports and baselines."""
-    project.write("test_model.py", STEP + "def test_x(gate):\n    gate(step, STATE, BATCH, name='layers/mlp')\n")
-    project.run("--perf-update").counts(passed=1)
-    assert [path.split("/", 1)[1] for path in project.baselines()] == ["layers/mlp.json"]
-    project.run("--perf-strict").counts(passed=1)
-
-
-def test_misuse_is_told(project):
-    """Arguments that do not fit together fail the test at once, with what was expected and without a traceback."""
-    project.write(
-        "test_model.py",
-        STEP + "jitted = jax.jit(step)\n"
-        "def test_twice(gate):\n    gate(step, STATE, BATCH)\n    gate(step, STATE, BATCH)\n"
-        "def test_donate(gate):\n    gate(jitted, STATE, BATCH, donate='state')\n"
-        "def test_name(gate):\n    gate(step, STATE, BATCH, donate='nothing')\n"
-        "def test_option(gate):\n    gate(step, STATE, BATCH, tolerance=1)\n",
-    )
-    result = project.run()
-    result.counts(failed=4)
-    result.shows(
-        "expected one call of gate in a test, found a second",
-        "found one that is jitted already; put donate_argnames into its own jax.jit",
-        "expected one of the arguments state, batch, found 'nothing'",
-        "gate() has no option tolerance; expected one of: analytic_flops, atol, contract, eager, expected_traces, grow, next_args, requests, rtol",
-    )
-    assert "gate.py" not in result.text  # nor any other line of ours
-    assert "During handling" not in result.text
-
-
-KINDS = {
-    "'step', STATE, BATCH": "a function or a case first, found 'step'",
-    "step, STATE, BATCH, kwargs=[1]": "kwargs={...}, found [1]",
-    "step, STATE, BATCH, reference=3": "a function as reference=, found 3",
-    "step, STATE, BATCH, claims=claim('temp_bytes <= reference', 'x')": "claims=[...], found Claim(",
-    "step, STATE, BATCH, tolerances=LOSES": "tolerances=[...], found Tolerance(",
-    "step, STATE, BATCH, batch='batch'": "batch=Batch(...), found 'batch'",
-    "step, STATE, BATCH, name=3": "a text as name=, found 3",
-    "step, STATE, BATCH, name=''": "a text as name=, found ''",
+MISUSE = {
+    "jax.jit(step), STATE, BATCH, donate='state'": (
+        "found one that is jitted already; put donate_argnames into its own jax.jit"
+    ),
+    "step, STATE, BATCH, donate='nothing'": "expected one of the arguments state, batch, found 'nothing'",
+    "step, STATE, BATCH, tolerance=1": (
+        "gate() has no option tolerance; expected one of: analytic_flops, atol, contract, eager, expected_traces, grow, next_args, requests, rtol"
+    ),
+    "step, STATE, BATCH, max_tmp_bytes=1": "max_tmp_bytes= claims nothing: expected max_ and one of",
+    "'step', STATE, BATCH": "gate: expected a function or a case first, found 'step'",
+    "step, STATE, BATCH, kwargs=[1]": "gate: expected kwargs={...}, found [1]",
+    "step, STATE, BATCH, reference=3": "gate: expected a function as reference=, found 3",
+    "step, STATE, BATCH, claims=claim('temp_bytes <= reference', 'x')": "gate: expected claims=[...], found Claim(",
+    "step, STATE, BATCH, tolerances=LOSES": "gate: expected tolerances=[...], found Tolerance(",
+    "step, STATE, BATCH, batch='batch'": "gate: expected batch=Batch(...), found 'batch'",
+    "step, STATE, BATCH, name=3": "gate: expected a text as name=, found 3",
+    "step, STATE, BATCH, name=''": "gate: expected a text as name=, found ''",
 }
 
 
-def test_a_value_of_another_kind_is_told(project):
-    """Before anything is made of it: in one line, with what was expected and what was found."""
-    tests = [f"def test_{place}(gate):\n    gate({call})\n" for place, call in enumerate(KINDS)]
-    project.write("test_model.py", STEP + LOSES + "from jaxgate import claim\n" + "\n".join(tests))
+def test_misuse_is_told(project):
+    """Arguments that do not fit, or not together, fail the test before anything is made of them: in one line, without a traceback."""
+    tests = [f"def test_{place}(gate):\n    gate({call})\n" for place, call in enumerate(MISUSE)]
+    twice = "def test_twice(gate):\n    gate(step, STATE, BATCH)\n    gate(step, STATE, BATCH)\n"
+    project.write("test_model.py", STEP + LOSES + "from jaxgate import claim\n" + "\n".join(tests) + twice)
     result = project.run()
-    result.counts(failed=len(KINDS))
-    result.shows(*(f"gate: expected {told}" for told in KINDS.values()))
-    assert "gate.py" not in result.text
+    result.counts(failed=len(MISUSE) + 1)
+    result.shows("expected one call of gate in a test, found a second", *MISUSE.values())
+    assert "gate.py" not in result.text  # nor any other line of ours
     assert "During handling" not in result.text
-
-
-def test_a_verdict_is_returned(project):
-    """The gate gives its verdict back to the test."""
-    project.write(
-        "test_model.py",
-        STEP + "def test_step(gate):\n    assert str(gate(step, STATE, BATCH).status) == 'NO_BASELINE'\n",
-    )
-    project.run().counts(passed=1)
 
 
 @pytest.mark.usefixtures("short_duels")

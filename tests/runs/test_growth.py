@@ -1,7 +1,5 @@
 """Laws of growth, end to end: ten mistakes that no fact shows at the size of a test."""
 
-from __future__ import annotations
-
 import os
 import re
 
@@ -212,7 +210,6 @@ def test_arguments_are_taken_as_those_of_the_gate(project):
 
 
 def test_a_broken_claim_is_not_recorded(project):
-    """It needs no baseline."""
     broken = ARGUMENTS.replace("n=[8, 16, 32])", "n=[8, 16, 32], claims=[grows('argument_bytes', 'n') <= 0])").replace(
         "import Growth", "import Growth, grows"
     )

@@ -1,7 +1,5 @@
 """What is identical, and what is not, beside the device program."""
 
-from __future__ import annotations
-
 import pytest
 
 from ci.attacks.gated_sources import LOADED
@@ -78,14 +76,6 @@ def test_static_arguments_are_the_same_at_every_address(project, text):
     found, output = status(project)
     assert found == "SAME", output
     assert "identical program" in output
-
-
-def test_what_a_static_argument_does_is_seen(project):
-    """Another function is another program."""
-    project.write("test_model.py", HEAD + STATIC["a function"] + GATES).record()
-    project.edit("test_model.py", "return jnp.tanh(x)", "return jnp.tanh(x) @ x")
-    found, output = status(project)
-    assert found == "REGRESSED", output
 
 
 def test_a_thread_that_compiles_beside_a_case_is_not_the_case(project):

@@ -1,9 +1,7 @@
 """A baseline that a rule of git leaves out is no baseline for anybody else: it is told at once, and under CI it is red."""
 
-from __future__ import annotations
-
 import pytest
-from support.git import git
+from support.git import commit, git
 from support.projects import model
 
 MODEL = model("jnp.ones((8, 8))", step="jnp.exp(-x)")
@@ -23,23 +21,20 @@ def test_a_file_that_git_leaves_out_is_told(committed, monkeypatch, rule, hidden
     committed.write(".gitignore", f"perf-artifacts\n__pycache__\n.benchmarks\n{rule}\n")
     told = committed.run("--perf-update").line("NEEDS COMMIT")
     assert f"{hidden} (ignored by git: git add --force)" in told
-    git(committed.path, "add", "-A")
-    git(committed.path, "commit", "--quiet", "-m", "one")
+    commit(committed.path)
     monkeypatch.setenv("CI", "true")
     result = committed.run()
     assert f"{hidden} (ignored by git: git add --force)" in result.line("NEEDS COMMIT")
     assert not committed.results()["green"]
     git(committed.path, "add", "--force", "baselines")
-    git(committed.path, "commit", "--quiet", "-m", "two")
+    commit(committed.path)
     committed.run()
     assert committed.results()["green"]
 
 
 def test_an_editors_file_may_be_ignored(committed, monkeypatch):
-    """It is no baseline."""
     committed.write(".gitignore", "perf-artifacts\n__pycache__\n.benchmarks\n.DS_Store\n").record()
     (committed.path / "baselines" / ".DS_Store").touch()
-    git(committed.path, "add", "-A")
-    git(committed.path, "commit", "--quiet", "-m", "one")
+    commit(committed.path)
     monkeypatch.setenv("CI", "true")
     assert "NEEDS COMMIT" not in committed.run().text

@@ -1,10 +1,8 @@
 """Who jits a function is part of its baseline: a decorator that is lost is red, though the gate jits what is plain."""
 
-from __future__ import annotations
-
 import pytest
 
-MODEL = """
+HEADER = """
 import functools, jax, jax.numpy as jnp
 
 def logged(function):
@@ -12,61 +10,62 @@ def logged(function):
     def called(*args):
         return function(*args)
     return called
-
+"""
+GATED = """
 {decorator}
-def loss(w, x):
+def {name}(w, x):
     return w * jnp.mean(jnp.tanh(x @ w) ** 2)
 {after}
-class Model:
+class Model_{name}:
     {method}
     def loss(self, w, x):
         return w * jnp.mean(jnp.tanh(x @ w) ** 2)
 
-def test_loss(gate):
+def test_{name}(gate):
     gate({gated}, jnp.ones((64, 8)), jnp.ones((32, 64)){options})
 """
-PARTS = {"decorator": "", "after": "", "method": "", "gated": "loss", "options": ""}
-SELF = "@functools.partial(jax.jit, static_argnums=0)"
+METHOD = {"gated": "Model_method().loss"}
+LOST = {
+    "decorator": ({"decorator": "@jax.jit"}, {}),
+    "by_hand": ({"after": "by_hand = jax.jit(by_hand)"}, {}),
+    "below": ({"decorator": "@logged\n@jax.jit"}, {"decorator": "@logged"}),
+    "method": (METHOD | {"method": "@functools.partial(jax.jit, static_argnums=0)"}, METHOD),
+}
+KEPT = {
+    "the_gate_jits": ({"options": ", donate='w'"}, {"options": ", donate='w'"}),
+    "otherwise": ({"decorator": "@jax.jit"}, {"after": "otherwise = jax.jit(otherwise)"}),
+    "wrapped": ({"decorator": "@jax.jit"}, {"decorator": "@logged\n@jax.jit"}),
+    "jitted_now": ({}, {"decorator": "@jax.jit"}),
+}
 
 
 @pytest.fixture
 def moved(project):
-    """Records a project as it was, and runs it as it is now."""
+    """Records each function as it was, and gives the cases of a run of them as they are now."""
 
-    def run(before, now):
-        project.write("test_model.py", MODEL.format(**PARTS | before)).record()
-        return project.write("test_model.py", MODEL.format(**PARTS | now)).run()
+    def written(number, functions):
+        parts = {"decorator": "", "after": "", "method": "", "options": ""}
+        tests = (GATED.format(**parts | {"name": name, "gated": name} | two[number]) for name, two in functions.items())
+        return project.write("test_model.py", HEADER + "".join(tests))
+
+    def run(functions):
+        written(0, functions).record()
+        written(1, functions).run()
+        return {case["case"].removeprefix("model/"): case for case in project.results()["cases"]}
 
     return run
 
 
-@pytest.mark.parametrize(
-    ("before", "now"),
-    [
-        ({"decorator": "@jax.jit"}, {}),
-        ({"after": "loss = jax.jit(loss)"}, {}),
-        ({"decorator": "@logged\n@jax.jit"}, {"decorator": "@logged"}),
-        ({"method": SELF, "gated": "Model().loss"}, {"gated": "Model().loss"}),
-    ],
-    ids=["decorator", "by hand", "below another decorator", "method"],
-)
-def test_a_function_that_is_jitted_no_more_is_red(moved, before, now):
+def test_a_function_that_is_jitted_no_more_is_red(moved):
     """The program is the same, and nobody compiles it but the gate."""
-    found = moved(before, now)
-    found.counts(failed=1)
-    found.shows("found     jitted 0 against 1", "culprit   the function is no longer jitted by its own code")
+    found = moved(LOST)
+    assert found.keys() == LOST.keys()
+    for name, case in found.items():
+        (finding,) = case["findings"]
+        assert (finding["name"], finding["now"], finding["against"], case["fails"]) == ("jitted", 0, 1, True), name
+        assert case["causes"][0].startswith("the function is no longer jitted by its own code"), name
 
 
-@pytest.mark.parametrize(
-    ("before", "now"),
-    [
-        ({"options": ", donate='w'"}, {"options": ", donate='w'"}),
-        ({"decorator": "@jax.jit"}, {"after": "loss = jax.jit(loss)"}),
-        ({"decorator": "@jax.jit"}, {"decorator": "@logged\n@jax.jit"}),
-        ({}, {"decorator": "@jax.jit"}),
-    ],
-    ids=["the gate jits", "otherwise", "behind a wrapper", "jitted now"],
-)
-def test_who_jits_in_another_way_is_no_matter(moved, before, now):
+def test_who_jits_in_another_way_is_no_matter(moved):
     """A plain function stays one, a jitted one may be written otherwise, and a plain one may become jitted."""
-    moved(before, now).counts(passed=1)
+    assert {name: case["fails"] for name, case in moved(KEPT).items()} == dict.fromkeys(KEPT, False)

@@ -1,7 +1,5 @@
 """The end of a run in the terminal: verdicts stand last, red ones below the others, whatever other plugins show."""
 
-from __future__ import annotations
-
 import pytest
 from support.projects import TWO
 
@@ -25,7 +23,6 @@ def test_verdicts_stand_below_the_table_that_gates_nothing(two):
 
 
 def test_a_plugin_that_breaks_does_not_hide_them(two):
-    """Its error is pytest's to show."""
     two.write("conftest.py", RAISES)
     result = two.run()
     assert "2 cases: 1 SAME, 1 REGRESSED" in result.text

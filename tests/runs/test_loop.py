@@ -1,7 +1,5 @@
 """Training loops end to end: a fresh process restores, a red text names its culprit, a loop is a case like any other."""
 
-from __future__ import annotations
-
 import re
 
 from support.corpora import nightly

@@ -1,7 +1,5 @@
 """What a first baseline would bless is recorded as it is, and told: plain Python of many programs, names that nothing has."""
 
-from __future__ import annotations
-
 import pytest
 
 MODEL = """
@@ -17,7 +15,6 @@ def test_step(gate):
 
 @pytest.mark.parametrize(("count", "told"), [(40, True), (5, False)])
 def test_many_programs_a_call_are_told(project, count, told):
-    """With what to do."""
     result = project.write("test_model.py", MODEL.replace("COUNT", str(count))).run(
         "--perf-update", "--benchmark-disable"
     )

@@ -1,7 +1,5 @@
 """--perf-update=create and =refresh: what is recorded, what is judged, and what is told of it."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 
@@ -20,8 +18,7 @@ WORSE = ("return x * 2", "return x @ jnp.ones((8, 8)) * x")
 def half(project, monkeypatch):
     """Two cases, of which only the first has a baseline, and is worse now."""
     monkeypatch.setenv("JAXGATE_BUDGET", "0")  # time is not what this is about
-    project.write("test_model.py", TWO)
-    assert project.run("-k", "first", "--perf-update").code == 0
+    project.write("test_model.py", TWO).record("-k", "first")
     project.edit("test_model.py", *WORSE)
     return project
 
@@ -40,44 +37,6 @@ def half(project, monkeypatch):
 def test_what_a_mode_records(update, new, known):
     """Of a case without a baseline, and of one that has one."""
     assert (update.records(exists=False), update.records(exists=True)) == (new, known)
-
-
-def test_create_judges_what_has_a_baseline(half):
-    """In the same run: the new case is recorded, the worse one fails and keeps its baseline."""
-    before = half.baselines()
-    result = half.run("--perf-update=create", "--perf-why", "new")
-    result.counts(passed=1, failed=1)
-    result.shows("REGRESSED  model/first", "CREATED", "2 cases: 1 CREATED, 1 REGRESSED")
-    after = half.baselines()
-    assert [name.rsplit("/", 1)[1] for name in after] == ["first.json", "second.json"]
-    assert before.items() <= after.items()
-    found = half.results()
-    assert [case["recorded"] for case in found["cases"]] == ["", "created"]
-    assert (found["exit_status"], found["green"]) == (1, False)
-
-
-def test_refresh_judges_what_has_no_baseline(half):
-    """The worse case is recorded, the new one is NO_BASELINE with the command that creates it; under CI it fails."""
-    result = half.run("--perf-update=refresh")
-    result.counts(passed=2)
-    result.shows("REFRESHED", "NO_BASELINE  model/second")
-    assert result.line("NO_BASELINE: 1 case has none").endswith(
-        "create it: pytest 'test_model.py::test_second' --perf-update=create"
-    )
-    assert [name.rsplit("/", 1)[1] for name in half.baselines()] == ["first.json"]
-    half.run("--perf-update=refresh", "--perf-strict").counts(passed=1, failed=1)
-
-
-def test_a_baseline_that_cannot_be_read_is_there(half):
-    """Create does not take it for none, and it stays red; refresh mends it."""
-    (path,) = (half.path / "baselines").rglob("first.json")
-    path.write_text("{")
-    result = half.run("-k", "first", "--perf-update=create")
-    result.counts(failed=1, deselected=1)
-    result.shows("INVALID  model/first")
-    assert path.read_text() == "{"
-    half.run("-k", "first", "--perf-update=refresh").shows("REFRESHED  model/first")
-    assert path.read_text() != "{"
 
 
 def test_a_recording_is_not_green_until_it_is_committed(half):

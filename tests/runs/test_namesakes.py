@@ -1,9 +1,8 @@
 """Two files of one name: neither judges by the other's baseline, nor records over it; what is new has its folder in its name."""
 
-from __future__ import annotations
-
 import pytest
 from support.corpora import nightly
+from support.git import commit
 from support.projects import model
 
 from jaxgate.model.workload import possible_names
@@ -22,8 +21,7 @@ def both(project):
 @pytest.fixture
 def namesakes(both):
     """The same, of which b's test was recorded."""
-    assert both.run("b", "--perf-update").code == 0
-    return both
+    return both.record("b")
 
 
 def cases(project):
@@ -69,7 +67,7 @@ def test_a_name_that_was_given_stands_in_the_folder(both):
     assert result.line("b.model/mine")
     for folder in "ab":
         both.edit(f"{folder}/test_model.py", "'mine'", "'layers/mine'")
-    assert both.run("b", "--perf-update").code == 0
+    both.record("b")
     result = both.run("a")
     assert result.code == 1
     result.shows(
@@ -82,15 +80,13 @@ def test_a_process_that_measures_again_uses_the_same_names(both):
     both.run("--perf-update")
     both.records_here()
     both.write(".gitignore", "__pycache__\nperf-artifacts\nbaselines\n")
-    for command in (("init", "-q"), ("add", "-A"), ("-c", "user.name=a", "-c", "user.email=b", "commit", "-qm", "c")):
-        both.pytester.run("git", *command)
+    commit(both.path)
     for selection in ((), ("a",)):
         result = both.run(*selection, "--perf-against", "HEAD")
         assert result.line("a.model/step").startswith("SAME"), result.text
 
 
 def test_a_file_that_moved_keeps_its_baselines(namesakes):
-    """The old one is gone: the test is the same."""
     (namesakes.path / "b/test_model.py").replace(namesakes.path / "a/test_model.py")
     result = namesakes.run("a")
     assert result.code == 0

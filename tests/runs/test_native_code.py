@@ -1,7 +1,5 @@
 """A program that calls a library: identity asks for the same library, whose code no program shows."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 

@@ -1,7 +1,5 @@
 """A release of jax that nobody has tried: it is tried, with one line that says so."""
 
-from __future__ import annotations
-
 import pytest
 from packaging.requirements import Requirement
 from support.paths import REPOSITORY

@@ -1,7 +1,5 @@
 """The end of a run, for others: summary and results beside the bundles, the job's summary, annotations."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -24,23 +22,10 @@ def recorded(project, monkeypatch):
 
 
 def test_a_summary_that_cannot_be_written_changes_nothing(recorded, monkeypatch, tmp_path):
-    """The run was judged; the reason is told."""
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "nowhere" / "step.md"))
     result = recorded.run()
     assert result.code == 0
     result.shows("the job's summary could not be written")
-
-
-def test_edits_of_baselines_are_named_under_ci(recorded):
-    """Against where the branch left its trunk, committed or not."""
-    commit(recorded.path)
-    git(recorded.path, "checkout", "-b", "change")
-    recorded.edit("test_model.py", *MORE)
-    assert recorded.run("--perf-update").code == 0
-    recorded.run("--perf-strict").shows("NEEDS COMMIT", "2 SAME")
-    edits = recorded.results()["baseline_edits"]
-    assert any(edit.startswith("M\t") and edit.endswith("model/step.json") for edit in edits)
-    assert "This change edits" in (recorded.path / "perf-artifacts/summary.md").read_text()
 
 
 def test_what_is_red_stands_at_the_edit(recorded, monkeypatch):
@@ -74,7 +59,6 @@ def test_a_change_that_edits_its_judge_is_told(recorded):
 
 
 def test_a_page_that_fails_does_not_take_the_run_with_it(recorded, monkeypatch):
-    """Pytest's own summary, and ours, still come."""
     monkeypatch.setenv("JAXGATE_RESULTS_INTO", str(recorded.path / "test_model.py/results.json"))
     result = recorded.run()
     assert result.code == 0
@@ -116,7 +100,6 @@ def test_a_page_to_look_at_that_cannot_be_made_is_one_line(recorded, monkeypatch
 
 
 def test_the_schema_is_documented():
-    """Every key of a real file stands in the page."""
     from jaxgate.model.outcome import RESULTS_SCHEMA, Outcome
     from jaxgate.report.results import results_json
 

@@ -1,9 +1,5 @@
 """Python that each call of an unchanged device program runs: counted, and red with the function that grew."""
 
-from __future__ import annotations
-
-import json
-
 import pytest
 from support.fakes import judge_phases_by
 
@@ -45,23 +41,6 @@ def test_dear_python_around_an_identical_program_is_red(project, lab, text, old,
     result.shows("identical program, but each call of it runs more Python", "comes from: code")
     assert project.run("--perf-update").code == 0
     assert project.run().code == 0
-
-
-def test_a_baseline_from_before_the_count_is_not_judged_by_it(project, lab):
-    """Its file has none of the keys; the case is what it was."""
-    del lab
-    project.write("test_model.py", HASHED).record()
-    path = project.baseline()
-    content = json.loads(path.read_text())
-    assert content["facts"]["python_calls"] == 2
-    del content["called"]
-    for name in ("host_reads", "jax_calls", "python_calls"):
-        del content["facts"][name]
-    path.write_text(json.dumps(content))
-    project.edit("test_model.py", "    depth: int = 2\n", DEAR_HASH)
-    result = project.run()
-    assert result.code == 0
-    result.shows("SAME", "identical program")
 
 
 @pytest.fixture

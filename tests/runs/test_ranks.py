@@ -1,7 +1,5 @@
 """Several processes, for real: the same command on each, over CPU collectives; the rest of their rules is tested in one."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -13,6 +11,7 @@ from types import MappingProxyType
 
 import pytest
 from support.corpora import nightly
+from support.histories import runs_of
 from support.paths import REPOSITORY
 from support.projects import NO_OTHERS
 
@@ -229,7 +228,7 @@ def test_local_cases_are_judged_as_in_one_process_and_spread_ones_are_judged_at_
     again.shows(0, "over 2 processes: rank 0 (", "identical program")
     again.shows(1, "judged by rank 0", "SAME  job/psum")
     store = HistoryStore(find_place(HISTORY_PLACE, job.path))
-    assert len(store.runs()) == 4, "of each job rank 0 alone remembers the run"
+    assert len(runs_of(store)) == 4, "of each job rank 0 alone remembers the run"
     assert [point.recorded for point in store.points("job/psum")] == ["created", ""]
 
 

@@ -1,12 +1,11 @@
 """A test that got another name: the run says which baseline is most likely its own, and how it keeps it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess
 
 import pytest
+from support.git import commit, git
 from support.projects import TWO, model
 
 
@@ -14,15 +13,8 @@ from support.projects import TWO, model
 def recorded(project):
     """Two cases, in git."""
     project.write("test_model.py", TWO).record()
-    git(project, "init", "-q")
-    git(project, "add", "-A")
-    git(project, "-c", "user.name=a", "-c", "user.email=b", "commit", "-qm", "recorded")
+    commit(project.path)
     return project
-
-
-def git(project, *command):
-    """Run git in the project."""
-    subprocess.run(["git", *command], cwd=project.path, check=True)
 
 
 def commands(result):
@@ -79,7 +71,7 @@ def test_all_files_move_to_a_family_that_is_new(recorded):
     for copy in (times, other):
         copy.parent.mkdir(parents=True)
         copy.write_text("{}")
-    git(recorded, "add", "-A")
+    git(recorded.path, "add", "-A")
     recorded.write("test_model.py", model(first="x * 2")).write("test_other.py", model(last="x + 1"))
     result = recorded.run()
     found = commands(result)

@@ -1,7 +1,5 @@
 """Requests of a list, brought into a few shapes: none may compile once those are there."""
 
-from __future__ import annotations
-
 import re
 
 SERVER = """

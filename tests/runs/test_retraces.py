@@ -1,7 +1,5 @@
 """A case that retraces: not recorded, and said before it is timed; or recorded, where it is by design."""
 
-from __future__ import annotations
-
 import pytest
 from support.corpora import nightly
 

@@ -1,7 +1,5 @@
 """What a device program does not show: flags, settings and state of the process that make the same program slower."""
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -1,7 +1,5 @@
 """Several gates in one test: each has a name, a case, a baseline and a line; the test fails once, for all that is red."""
 
-from __future__ import annotations
-
 import json
 import xml.etree.ElementTree as ET
 
@@ -32,7 +30,6 @@ def two(project):
 
 
 def test_each_has_a_case_a_baseline_and_a_line(two):
-    """Nothing is shared but the test."""
     files = {path.split("/", 1)[1]: json.loads(text) for path, text in two.baselines().items()}
     assert {name: one["case"] for name, one in files.items()} == {
         "model/train.json": "model/train",

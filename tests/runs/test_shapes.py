@@ -1,7 +1,5 @@
 """A case whose arguments are shapes, from its recording to a verdict."""
 
-from __future__ import annotations
-
 import pytest
 
 MODEL = """
@@ -75,14 +73,12 @@ def test_a_baseline_of_shapes_judges(recorded, edit, code, said):
 
 @pytest.mark.parametrize(("claim", "code"), [("max_temp_bytes=10**9", 0), ("max_temp_bytes=10", 1)])
 def test_claims_about_memory_are_judged(project, claim, code):
-    """They need no call."""
     project.write("test_model.py", MODEL.replace('donate="ws"', claim))
     assert project.run("--no-perf-strict").code == code
 
 
 @pytest.mark.parametrize(("factor", "code"), [(0.9, 0), (0.1, 1)])
 def test_claims_against_a_reference_are_judged(project, factor, code):
-    """It is compiled for the same shapes."""
     naive = "def naive(ws, x):\n    for w in ws:\n        x = layer(x, w)[0]\n    return ws - jax.grad(loss)(ws, x)\n"
     claim = f'claims=[jaxgate.claim("stablehlo_ops <= {factor} * reference", "scan")], reference=naive'
     project.write("test_model.py", MODEL.replace('donate="ws"', claim).replace("shape =", f"{naive}\nshape ="))
@@ -93,7 +89,6 @@ def test_claims_against_a_reference_are_judged(project, factor, code):
 
 @pytest.mark.parametrize("claim", ["run_ns <= 2 * reference", "traces <= 2"])
 def test_claims_about_calls_are_not_green(project, claim):
-    """What was not measured holds nothing."""
     text = f'claims=[jaxgate.claim("{claim}", "calls")], reference=step'
     project.write("test_model.py", MODEL.replace('donate="ws"', text))
     result = project.run("--no-perf-strict")
@@ -112,7 +107,6 @@ def test_a_baseline_of_arrays_is_not_met_by_shapes(project):
 
 
 def test_a_library_that_stages_itself_is_refused_with_the_way_out(project):
-    """It would have to be called."""
     project.write(
         "test_model.py",
         MODEL.replace("def test_step", "class Staged:\n    def lower(self, *args):\n        return None\n\n"
@@ -125,7 +119,6 @@ def test_a_library_that_stages_itself_is_refused_with_the_way_out(project):
 
 
 def test_a_plan_lists_it(recorded):
-    """In one line."""
     result = recorded.run("--perf-plan")
     result.shows("test_model.py::test_step")
     assert "Traceback" not in result.text

@@ -1,10 +1,9 @@
 """A suite in parts: each test is judged in one of them, and together they say what one run would."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
+from support.projects import NO_OTHERS
 
 from jaxgate.ext.shards.command import merge
 from jaxgate.keep.results import read_results
@@ -131,25 +130,14 @@ def test_workers_cut_as_one_process_does(suite, parts, merged):
     assert merged()[0] == 0
 
 
-def test_a_variable_says_it_too(suite, parts, monkeypatch):
-    """For a matrix whose command is the same in each job."""
-    (found,) = parts(2)
-    monkeypatch.setenv("JAXGATE_SHARD", "2/3")
-    again = suite.run(*FACTS, "--perf-artifacts=again")
-    assert (again.code, found.code) == (0, 0)
-    assert statuses(read_results(suite.path / "again")) == statuses(read_results(suite.path / "parts/2"))
-
-
 @pytest.mark.parametrize("given", ["0/3", "4/3", "2", "a/b", "-1/2"])
-def test_what_is_no_part_is_refused(suite, given):
-    """With what was expected and found."""
-    found = suite.run(f"--perf-shard={given}")
-    assert found.code == 4
-    assert f"--perf-shard: expected which part of how many, such as 2/8, found '{given}'" in found.text
+def test_what_is_no_part_is_refused(project, given):
+    expected = f"--perf-shard: expected which part of how many, such as 2/8, found '{given}'"
+    with pytest.raises(pytest.UsageError, match=re.escape(expected)):
+        project.pytester.parseconfigure(*NO_OTHERS, f"--perf-shard={given}")
 
 
 def test_a_part_of_what_is_for_the_whole_suite_is_refused(suite):
-    """Trimming needs to know all tests."""
     found = suite.run("--perf-update=trim", "--perf-shard=1/2")
     assert found.code == 4
     assert "--perf-update=trim is for the whole suite; drop --perf-shard" in found.text

@@ -1,7 +1,5 @@
 """Starts of jobs end to end: two fresh processes, and the second one finds what the first one compiled."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

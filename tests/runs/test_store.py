@@ -1,7 +1,5 @@
 """A project whose programs lie in a store beside git: recorded there, duelled with from there, and red where it is gone."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -24,7 +22,6 @@ import pytest
 def test_step(gate, width):
     gate(jax.jit(lambda x: jnp.sin(x) @ x), jnp.ones((width, width)))
 """
-INI = '[tool.pytest]\nperf_programs = "{url}"\n'
 FACTS = ("--benchmark-disable", "--perf-profile=never")
 
 
@@ -82,21 +79,11 @@ def test_what_is_gone_there_is_red_and_named(project, there):
 
 
 def test_a_store_that_takes_nothing_records_nothing(project, there):
-    """No baseline names a program that is nowhere."""
     there.write_text("a file, and no folder")
     found = project.run(*FACTS, "--perf-update", "--perf-why=first")
     assert found.code == 1
     found.shows("keeping the program", "nothing of the case was recorded")
     assert read_all(project.path / "baselines") == ({}, [])
-
-
-def test_an_address_that_nothing_knows_is_refused(project, there):
-    """In one line, before a test runs."""
-    text = (project.path / "pyproject.toml").read_text().replace(str(there), "nosuch://bucket")
-    project.write("pyproject.toml", text)
-    found = project.run(*FACTS)
-    assert found.code == 4
-    found.shows("nosuch://bucket: no store of programs can be opened there")
 
 
 def test_a_recording_that_is_killed_leaves_no_baseline_without_its_program(project, there):

@@ -3,8 +3,6 @@
 The compiler of these runs is that of CPUs (``support/targets.py``); the way to it is the real one but for the process.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace
@@ -40,24 +38,9 @@ ABOUT = ProgramRecord(digest="0", donated=(), feeds=None, why_not="", options={}
 
 
 @pytest.fixture
-def compilers(lab):
-    """Those that the runs opened."""
-    opened = []
-
-    def open_target(target):
-        opened.append(CompilerHere(target))
-        return opened[-1]
-
-    lab.instruments["open_target"] = open_target
-    return opened
-
-
-@pytest.fixture
 def recorded(project, compilers):
     """A case that was recorded for a target with the usual command."""
-    project.write("test_model.py", MODEL)
-    assert project.run(ON, "--perf-update").code == 0
-    return project
+    return project.write("test_model.py", MODEL).record(ON)
 
 
 def test_an_unchanged_program_is_the_same(recorded, lab, compilers):
@@ -114,7 +97,6 @@ def test_how_two_programs_for_a_target_differ_is_shown():
 
 
 def test_a_donation_that_is_dropped_is_red_and_names_the_argument(recorded):
-    """As on a device."""
     recorded.edit("test_model.py", ', donate="ws"', "")
     result = recorded.run(ON)
     assert result.code == 1
@@ -204,7 +186,6 @@ def test_what_the_compiler_cannot_decide_without_a_device_is_skipped(project, la
 
 
 def test_plain_python_is_skipped_and_says_why(project, compilers):
-    """It is not one program."""
     project.write("test_model.py", MODEL.replace('donate="ws"', "eager=True"))
     result = project.run(ON, "-rs", "--no-perf-strict")
     assert result.code == 0
@@ -239,14 +220,10 @@ def test_a_run_here_borrows_the_baseline_of_a_target(recorded):
             [ON, "--perf-target=tpu:v4:2x2x1"],
             "--perf-target: expected one in a run of pytest, found 'tpu:v5e:1x1' and 'tpu:v4:2x2x1'",
         ),
-        (
-            [ON, "--perf-against=jax_enable_x64=1"],
-            "--perf-against calls the cases, --perf-target only compiles them",
-        ),
+        ([ON, "--perf-against=jax_enable_x64=1"], "--perf-against calls the cases, --perf-target only compiles them"),
     ],
 )
 def test_what_does_not_go_together_is_refused(project, compilers, options, said):
-    """Before anything is collected or compiled."""
     project.write("test_model.py", MODEL)
     result = project.run(*options)
     assert result.code == 4

@@ -1,8 +1,7 @@
 """A hard time limit: the rest is not run, and never green."""
 
-from __future__ import annotations
-
 import pytest
+from support.projects import STOPPED, time_is_over
 
 MODEL = """
 import time
@@ -19,37 +18,13 @@ def test_third(gate):
     gate(jnp.cos, jnp.ones(8))
 """
 
-CONFTEST = """
-import threading
-from jaxgate.plugin.time_limit import Deadline
-
-SECOND, WATCH = threading.Event(), Deadline._watch
-
-def watch(deadline, session):
-    SECOND.wait()
-    deadline._until = 0.0
-    WATCH(deadline, session)
-
-def pytest_configure():
-    Deadline._watch = watch
-
-def pytest_unconfigure():
-    Deadline._watch = WATCH
-
-def pytest_runtest_logstart(nodeid):
-    if nodeid.endswith("second"):
-        SECOND.set()
-"""
-"""The time is over when the second test begins, however fast or busy this machine is."""
-STOPPED = "any(request.session.shouldstop or time.sleep(0.01) for _ in range(6000))"
-
 
 @pytest.mark.parametrize("options", [(), ("-n", "1")])
 def test_no_test_begins_after_it(project, options):
     """The one that runs may end; the rest is listed as not judged, the reason told, the exit code not 0."""
     project.write("test_model.py", MODEL.format(meanwhile=STOPPED))
     assert project.run("-k", "first", "--perf-update").code == 0
-    project.write("conftest.py", CONFTEST)
+    project.write("conftest.py", time_is_over("second"))
     result = project.run("--perf-time-limit=8", *options)
     found = project.results()
     assert result.code == 2
@@ -63,7 +38,7 @@ def test_no_test_begins_after_it(project, options):
 def test_a_test_that_hangs_does_not_keep_the_rest(project):
     """What was judged before is written down, then the process ends."""
     project.write("test_model.py", MODEL.format(meanwhile="time.sleep(600)"))
-    project.write("conftest.py", CONFTEST)
+    project.write("conftest.py", time_is_over("second"))
     project.write(
         "run.py",
         "import pytest\nfrom jaxgate.plugin.time_limit import Deadline\nDeadline.__init__.__kwdefaults__['grace_s'] = 1.0\npytest.main(['--perf-update'])\n",

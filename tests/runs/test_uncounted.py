@@ -1,7 +1,5 @@
 """Under strict a case that fails ends the run with 1, whatever pytest counts."""
 
-from __future__ import annotations
-
 import pytest
 from support.projects import model
 
@@ -30,7 +28,6 @@ def test_a_failure_that_pytest_does_not_count_ends_a_strict_run(project, test, o
 
 
 def test_a_failure_that_pytest_counts_is_told_once(project):
-    """It is red as it is."""
     project.write("test_model.py", BROKEN)
     result = project.run("--perf-strict")
     result.counts(failed=1)

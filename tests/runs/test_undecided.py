@@ -1,7 +1,5 @@
 """A run that decides too little is not green: the machine is unfit, and says so."""
 
-from __future__ import annotations
-
 import pytest
 from support.fakes import duel
 from support.projects import model
@@ -26,11 +24,6 @@ def test_the_line_names_no_exit_code_that_the_run_does_not_have(changed):
     assert result.code == 1
     result.shows("this machine is unfit to gate")
     assert "(exit code 2)" not in result.text
-
-
-def test_the_cap_is_an_option(changed):
-    """--perf-max-undecided sets the share; all of the cases is more than 90 % of them."""
-    assert changed.run(*NO_DUELS, "--perf-strict", "--perf-max-undecided", "0.9").code == 2
 
 
 TALKS = """

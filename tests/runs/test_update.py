@@ -1,7 +1,5 @@
 """--perf-update: exactly the selected cases, whole files, a line in the log."""
 
-from __future__ import annotations
-
 import json
 import signal
 
@@ -118,7 +116,7 @@ def test_a_recording_without_a_loss_asks_for_nothing(project):
 
 def test_a_refresh_is_timed_beside_what_it_replaces(project, lab):
     """A slow-down that is accepted stands in the log with its figure, and is no failure."""
-    project.write("test_model.py", TWO).run("--perf-update")
+    project.write("test_model.py", TWO).record()
     project.edit("test_model.py", "x * 2", "x * 3")
     lab.finds["baseline"] = duel(1.2)
     result = project.run("--perf-update", "--perf-why", "three")
@@ -138,7 +136,7 @@ def test_a_refresh_is_timed_beside_what_it_replaces(project, lab):
 @pytest.mark.parametrize("damage", ["unlink", "write_bytes"])
 def test_a_baseline_without_its_program_is_replaced_untimed(project, lab, damage):
     """A lost program is a reason to record again, not a reason against it."""
-    project.write("test_model.py", TWO).run("--perf-update")
+    project.write("test_model.py", TWO).record()
     project.edit("test_model.py", "x * 2", "x * 3")
     for program in (project.path / "baselines/programs").iterdir():
         program.unlink() if damage == "unlink" else program.write_bytes(b"x")
@@ -184,7 +182,6 @@ def test_what_may_be_worse_can_be_named(project):
     ],
 )
 def test_what_cannot_be_accepted_is_refused(project, options, told):
-    """In one line."""
     found = project.write("test_model.py", TWO).run(*options)
     assert found.code == 4
     assert told in found.text

@@ -1,7 +1,5 @@
 """``jaxgate upgrade``, end to end: facts of two environments, launches of what differs, one answer."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys
@@ -157,47 +155,6 @@ def test_a_case_that_is_skipped_there_is_lost(here):
     assert result.code == 1
     _, groups = answer(here)
     assert groups["cannot_run"][0]["what"] == "skipped there: no such jax"
-
-
-def test_a_case_that_vanished_there_is_lost(here):
-    """A recording that is gone without a word is never a yes."""
-    real = here.instruments["record_other"]
-
-    def forgetful(side, chosen, into):
-        failed = real(side, chosen, into)
-        if into.name == "facts-there":
-            next(into.glob("*/model/other.json")).unlink()
-        return failed
-
-    here.instruments["record_other"] = forgetful
-    result = upgrade(here, "NEW=1")
-    assert result.code == 1
-    _, groups = answer(here)
-    assert groups["cannot_run"][0]["what"] == "it was not recorded there, and nothing says why"
-
-
-def test_a_case_that_fails_on_both_sides_leaves_the_answer_open(here):
-    """What is broken today says nothing of the upgrade: exit code 2."""
-    here.write(
-        "test_model.py", MODEL.replace("test_other(gate):\n", "test_other(gate):\n    assert False, 'broken today'\n")
-    )
-    result = upgrade(here, "NEW=1")
-    assert result.code == 2
-    _, groups = answer(here)
-    assert groups["unknown"][0]["what"].startswith("fails here already: AssertionError: broken today")
-    result.shows("not known: 2 cases: 1 not comparable, 1 the same")
-
-
-def test_a_claim_that_breaks_there_is_worse(here):
-    """Claims are judged on both sides: one that holds here and not there blocks."""
-    long = "for _ in range(60 if 'NEW' in os.environ else 0):\n        x = jnp.sin(x)\n    return jnp.tanh(x @ x)"
-    claimed = "gate(step, jnp.ones((16, 16)), claims=[claim('stablehlo_ops <= 50', 'small')])"
-    text = "from jaxgate import claim\n" + MODEL.replace("return jnp.tanh(x @ x)", long)
-    here.write("test_model.py", text.replace("gate(step, jnp.ones((16, 16)))", claimed))
-    result = upgrade(here, "NEW=1")
-    assert result.code == 1
-    _, groups = answer(here)
-    assert "claim stablehlo_ops ≤ 50" in {group["what"] for group in groups["worse"]}
 
 
 @nightly

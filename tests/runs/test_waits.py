@@ -1,7 +1,5 @@
 """Another run has the machine: this one says so, and who it is, also where it is quiet."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

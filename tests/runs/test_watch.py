@@ -1,7 +1,5 @@
 """``--perf-watch`` end to end: any suite, without a gate and without a change to a test."""
 
-from __future__ import annotations
-
 import re
 
 import jax
@@ -48,7 +46,6 @@ def locked(suite):
 
 
 def test_a_first_run_reports_and_judges_nothing(suite):
-    """Where the time went, and how to go on."""
     found = suite.run("--perf-watch")
     assert found.code == 0
     assert re.search(r"5 tests in \d+\.\d s, \d+% of it making programs: tracing .* s, compiling .* s", found.text)
@@ -139,7 +136,6 @@ def test_a_larger_program_is_red_and_a_new_test_is_told(locked):
 
 @nightly
 def test_a_gate_in_the_suite_is_judged_by_its_baseline_alone(locked):
-    """What it compiles is not watched."""
     locked.write("test_gate.py", "import jax.numpy as jnp\ndef test_g(gate): gate(jnp.sin, jnp.ones(3))\n")
     found = locked.run("--perf-watch")
     assert "NO_BASELINE" in found.text
@@ -148,7 +144,6 @@ def test_a_gate_in_the_suite_is_judged_by_its_baseline_alone(locked):
 
 @nightly
 def test_an_ini_key_watches_each_run_and_never_writes(suite):
-    """A run that writes is asked for."""
     suite.write("pytest.ini", "[pytest]\nperf_watch = report\n")
     assert "5 tests in" in suite.run().text
     suite.write("pytest.ini", "[pytest]\nperf_watch = update\n")
@@ -159,7 +154,6 @@ def test_an_ini_key_watches_each_run_and_never_writes(suite):
 
 @nightly
 def test_without_jit_it_says_so(suite):
-    """Nothing is compiled then."""
     jax.config.update("jax_disable_jit", True)
     try:
         found = suite.run("--perf-watch")

@@ -1,7 +1,5 @@
 """pytest-xdist: the same facts, verdicts and reports as one process gives, and nothing lost with a worker."""
 
-from __future__ import annotations
-
 import json
 from unittest.mock import Mock
 
@@ -190,7 +188,6 @@ def test_one_case_of_two_tests_is_found_across_workers(project):
 
 @pytest.mark.parametrize("mode", [pytest.param("each", marks=nightly), "loadgroup"])
 def test_ways_to_distribute_that_mix_up_cases_are_refused(recorded, mode):
-    """With what to do instead."""
     result = recorded.run("-n", "1", "--dist", mode)
     assert result.code == 1
     result.shows(f"--dist {mode} ", "run again with --dist load")
@@ -198,7 +195,6 @@ def test_ways_to_distribute_that_mix_up_cases_are_refused(recorded, mode):
 
 @nightly
 def test_another_revision_is_recorded_once(recorded):
-    """By the controller, for all workers."""
     commit(recorded.write(".gitignore", "__pycache__/\nperf-artifacts/\n").path)
     recorded.edit("test_model.py", *MORE)
     recorded.records_here()

@@ -1,7 +1,5 @@
 """Tests are divided into parts that cost about the same, on each machine alike."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """One run is made of the results of its parts; whatever is missing or does not fit is red."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, replace
 
@@ -113,7 +111,6 @@ def test_parts_that_are_not_those_of_one_run_are_red(merged, name):
 
 
 def test_two_tests_of_one_case_are_red_as_in_one_run(merged):
-    """Each part alone could not know."""
     code, said, _ = merged(part(1, "a"), replace(part(2, "a"), cases=(case("a", test="other.py::test"),)))
     assert code == 1
     assert "expected one test for the case `a`, found other.py::test and test_a.py::test" in said.out
@@ -126,7 +123,6 @@ def test_the_severest_end_counts(merged):
 
 
 def test_a_broken_part_is_worse_than_a_missing_baseline(merged):
-    """As a gate's exit codes have it."""
     missing = part(1, "a", gate_exit=3, green=False)
     broken = part(2, gates=1, gate_exit=2, green=False, not_judged=("test_b.py::test",))
     code, _, folder = merged(missing, broken)
@@ -159,7 +155,6 @@ def test_the_parts_are_not_written_over(tmp_path, capsys):
 
 
 def test_the_page_of_a_job_has_the_whole_run(merged, tmp_path):
-    """Where GitHub's runner names a file for it."""
     merged(part(1, "a", of=1))
     summary = tmp_path / "summary"
     assert merge([tmp_path / "parts"], tmp_path / "whole", environ={"GITHUB_STEP_SUMMARY": str(summary)}) == 0

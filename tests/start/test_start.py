@@ -1,7 +1,5 @@
 """What a start asks the compiler for, and what two of them differ in."""
 
-from __future__ import annotations
-
 import time
 
 import jax
@@ -101,7 +99,6 @@ def test_one_process_asks_once_for_a_program():
 
 
 def test_the_line_says_where_the_time_goes():
-    """Phases that take a tenth and more."""
     found = verdict(FIRST, started("*init", "*step", seconds=SECONDS | {"compile": 0.0}))
     assert found.time.reason == "2 programs, 3.1 s (imports 2, compile 1); with a full cache 2.1 s (imports 2)"
 
@@ -116,14 +113,11 @@ def test_the_line_says_where_the_time_goes():
     ],
 )
 def test_what_says_nothing_is_refused(about, error):
-    """In one line."""
     with pytest.raises((TypeError, ValueError), match=error):
         Job(**{"start": nothing} | about)
 
 
 def test_a_start_is_noted_program_by_program():
-    """With its lines, and the time of each phase."""
-
     @jax.jit
     def doubled(x):
         return x * 2

@@ -1,7 +1,5 @@
 """The same on a server of object storage, which starts on loopback: needs moto and s3fs."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 
@@ -35,7 +33,6 @@ def bucket(monkeypatch, tmp_path):
 
 
 def test_programs_are_written_listed_and_read(bucket, tmp_path):
-    """As in a folder; what is not there is nothing."""
     programs = ProgramStore(tmp_path, Shelf(bucket[0]))
     assert Shelf(bucket[0]).names() == set()
     assert programs.load("abc", DIGEST) is None
@@ -48,7 +45,6 @@ def test_programs_are_written_listed_and_read(bucket, tmp_path):
 
 
 def test_a_server_that_stops_is_told(bucket, tmp_path):
-    """Within seconds, by its address."""
     url, stop = bucket
     programs = ProgramStore(tmp_path, Shelf(url))
     programs.save("abc", CONTENT)

@@ -1,7 +1,5 @@
 """Programs in a store beside git: whole or not at all, never changed, and checked when they are read."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 
@@ -129,7 +127,6 @@ def test_a_store_that_is_silent_is_not_one_that_has_nothing(tmp_path, shelf):
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path):
-    """With its address."""
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(UnreachableError, match=r"file/there: .*Not a directory"):
         Shelf(str(tmp_path / "file/there")).put("abc", "0", b"")
@@ -153,7 +150,6 @@ def test_a_store_that_stays_silent_is_asked_no_more(tmp_path):
 
 
 def test_an_address_that_nothing_knows_is_refused():
-    """With what would know it."""
     with pytest.raises(UsageError, match="nosuch"):
         Shelf("nosuch://bucket/folder")
 
@@ -174,7 +170,6 @@ def test_programs_are_moved_once_they_can_be_read_back(tmp_path, shelf):
 
 
 def test_a_store_that_loses_what_it_was_given_moves_nothing(tmp_path, shelf):
-    """The files stay."""
     root = tmp_path / "baselines"
     ProgramStore(root).save("abc", CONTENT)
     shelf.put = lambda *_: None

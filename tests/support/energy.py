@@ -1,11 +1,9 @@
 """A world whose devices draw power while its clock goes on, and counters of it that move in steps, as real ones do."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from jaxgate.ext.energy.counters import EnergyMeter, EnergyMeters
-from jaxgate.ext.energy.protocol import CounterError
+from jaxgate.ext.energy.model import CounterError
 
 CPU = SimpleNamespace(platform="cpu", device_kind="cpu", process_index=0, local_hardware_id=0)
 MS = 1_000_000

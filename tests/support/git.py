@@ -6,12 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-SETTINGS = {
-    "init.defaultBranch": "main",
-    "user.name": "A",
-    "user.email": "a@example.org",
-    "commit.gpgsign": "false",
-}
+SETTINGS = {"init.defaultBranch": "main", "user.name": "A", "user.email": "a@example.org", "commit.gpgsign": "false"}
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -1,7 +1,8 @@
 """Runs for a history."""
 
-from __future__ import annotations
+import json
 
+from jaxgate.ext.history.model import HistoryRun
 from jaxgate.model.outcome import CaseRecord, RunRecord, TimeRecord
 from jaxgate.model.verdict import BaselineName, Figures
 
@@ -26,3 +27,9 @@ def run(number=1, *cases, **changes):
     about = {"schema": 1, "jaxgate": "0.1.0", "green": True, "gate_exit": 0, "commit": COMMIT}
     about |= {"run": f"run-{number:04}", "moment": f"2026-11-25T{number // 60:02}:{number % 60:02}:00+00:00"}
     return RunRecord(cases=cases or (case(),), **(about | changes))
+
+
+def runs_of(store):
+    """The runs of a history without their points, oldest first."""
+    query = 'SELECT run, moment, "commit", about FROM jaxgate_runs ORDER BY moment, id'
+    return store._rows(query, {}, lambda row: HistoryRun(**json.loads(row.pop("about")), **row))

@@ -3,8 +3,6 @@
 ``python history_child.py kill PLACE KILLS SEED``, ``race PLACE RUNS``, ``full PLACE RUNS BYTES``.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import resource
@@ -14,7 +12,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from support.histories import case, run
+from support.histories import case, run, runs_of
 
 from jaxgate.ext.history.store import HistoryError, HistoryStore, find_place
 
@@ -57,7 +55,7 @@ def kill(place, kills, seed):
         assert os.WIFSIGNALED(status), f"the child ended by itself: {status}"
         through += whole(place, number)
         store = HistoryStore(place)
-        number = len(store.runs())
+        number = len(runs_of(store))
     say(number, through)
 
 
@@ -67,7 +65,7 @@ def whole(place, at_least):
     if not place.exists():
         assert not at_least
         return left
-    numbers = [one.run for one in HistoryStore(place).runs()]
+    numbers = [one.run for one in runs_of(HistoryStore(place))]
     assert len(numbers) == len(set(numbers)) >= at_least
     connection = sqlite3.connect(place)
     assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)

@@ -58,3 +58,18 @@ def refreshes(*ratios: float) -> tuple[HistoryPoint, ...]:
         found.append(point(number, f"p{number}", baseline, ratio, recorded="refreshed"))
         baseline = named(f"p{number}", number)
     return (*found, point(len(ratios) + 1, f"p{len(ratios)}", baseline))
+
+
+class Past:
+    """A store with these runs, or one that cannot be read."""
+
+    def __init__(self, *points: HistoryPoint, error: Exception | None = None) -> None:
+        self.found, self.error = points, error
+        self.asked: list[tuple[str, str]] = []
+
+    def points(self, case: str, folder: str) -> tuple[HistoryPoint, ...]:
+        """The runs of a case."""
+        self.asked.append((case, folder))
+        if self.error is not None:
+            raise self.error
+        return tuple(point for point in self.found if (point.case, point.folder) == (case, folder))

@@ -16,7 +16,7 @@ import pytest_benchmark.session
 from _pytest import pytester
 from jax._src.interpreters import mlir
 
-from jaxgate.processes.defaults_query import find_defaults
+from jaxgate.processes.jax_query import find_defaults
 
 INSTALLED = tuple(get_paths()[name] for name in ("purelib", "platlib", "stdlib"))
 MANY = 100

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jaxgate.processes.child import Finished
 
 RECORDED: dict[tuple[object, ...], dict[str, bytes]] = {}
-"""Baselines that were recorded in this process, by the file of tests that asked and the files of its project."""
+"""Baselines that were recorded in this process, by the file of tests that asked, its instruments and its project's files."""
 
 
 class GivenInstruments:
@@ -114,19 +114,21 @@ class Project:
         given = [GivenInstruments(**self.instruments)] if self.instruments else []
         return Result(self.pytester.runpytest_inprocess(*plugins, *arguments, plugins=given))
 
-    def record(self, *, alone: bool = False) -> Project:
+    def record(self, *arguments: str, alone: bool = False) -> Project:
         """Record the baselines; they are copied if a test of the same file has recorded the same project before.
+
+        ``arguments`` say which, as those of pytest do.
 
         ``alone`` records in a process of its own, which was told nothing.
         """
-        asked = (self._asked_by, *sorted(self._files(self.path).items()))
+        asked = (self._asked_by, arguments, *sorted(self.instruments), *sorted(self._files(self.path).items()))
         folder = self.path / "baselines"
         if asked not in RECORDED:
             if alone:
                 done = self.alone("-m", "pytest", "-p", "no:cacheprovider", "--perf-update")
                 code, text = done.returncode, done.stdout
             else:
-                result = self.run("--perf-update")
+                result = self.run(*arguments, "--perf-update")
                 code, text = result.code, result.text
             assert code == 0, text
             RECORDED[asked] = self._files(folder)

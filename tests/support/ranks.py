@@ -1,7 +1,5 @@
 """Rank 0 and its followers in threads of one process, with a board and a clock of the test's."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 

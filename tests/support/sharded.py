@@ -4,8 +4,6 @@ Run as ``python tests/sharded.py FOLDER cpu``, ``… tpu v5e:2x4`` (needs libtpu
 (needs jax[cuda13], no GPU; the file describes the GPU), it writes one gzipped text for each program.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 import sys

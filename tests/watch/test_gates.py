@@ -1,7 +1,5 @@
 """Gates that are written from the calls of a watched run."""
 
-from __future__ import annotations
-
 import functools
 import sys
 from enum import IntEnum
@@ -59,7 +57,6 @@ def test_arguments_are_written_as_shapes(library):
 
 
 def test_a_function_is_named_as_its_package_shows_it(library):
-    """That name is the public one."""
     package, module = library
     package.step = module.step
     assert _call(module.step, (), {}).written == "lib.step"
@@ -87,7 +84,6 @@ class Model:
     ],
 )
 def test_what_cannot_be_written_is_told(library, args, text):
-    """In a few words."""
     assert _call(library[1].step, args, {}).why_not == text
 
 
@@ -115,7 +111,6 @@ def test_a_call_within_a_transformation_is_left_alone(library):
 
 
 def test_another_function_of_its_name_is_not_it(library):
-    """A test may have replaced it."""
     step = library[1].step
     library[1].step = None
     assert _call(step, (), {}).why_not == "is not what its module has under that name"

@@ -1,7 +1,5 @@
 """What is held against the lock file: each kind of mistake is red with its function, each kind of innocent difference is not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from jaxgate.ext.watch.judge import changes, new_tests
@@ -66,7 +64,6 @@ def test_a_function_that_is_compiled_more_often_is_red():
 
 
 def test_emptied_caches_explain_as_many_more():
-    """Whoever comes after pays again."""
     twice = [SHARED, replace(SHARED, test="test_b")]
     assert texts(seen(*twice, cleared=1)) == []
     assert texts(seen(*twice, SHARED, cleared=1)) == ["step is compiled 3 times for f32[3], 1 before"]
@@ -74,7 +71,6 @@ def test_emptied_caches_explain_as_many_more():
 
 
 def test_other_arguments_are_red():
-    """Of several the first one is told."""
     other, third = made(arguments="f32[4]", program="p4"), made(arguments="f32[5]", program="p5")
     assert texts(seen(SHARED, other, third)) == [
         "step is compiled for other arguments than known: f32[4]; likewise for 1 other kind of arguments"
@@ -82,7 +78,6 @@ def test_other_arguments_are_red():
 
 
 def test_a_function_that_nobody_compiled_is_red():
-    """Known tests did without."""
     assert texts(seen(made(function="new"))) == ["new is compiled which no test compiled before: f32[3]"]
 
 
@@ -96,7 +91,6 @@ def test_a_program_that_needs_more_is_red_by_more_than_a_hundredth():
 
 
 def test_new_tests_are_told_and_not_red():
-    """Whatever they compile, and however often."""
     new = [made("test_new", "other", program="p9")] * 3 + [made("test_new", flops=900)] * 2
     run = seen(SHARED, *new, tests=["test_a", "test_new"])
     assert texts(run) == []

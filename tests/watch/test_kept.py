@@ -1,7 +1,5 @@
 """The lock file: what is written is read, a line each, and what is none of it is an error that says what to do."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxgate.ext.watch.kept import read_lock, short_arguments, write_lock
@@ -21,7 +19,6 @@ LOCK = Lock(
 
 
 def test_what_is_written_is_read(tmp_path):
-    """Sorted, a line each."""
     file = tmp_path / "perf-watch.lock"
     write_lock(file, LOCK)
     assert read_lock(file) == LOCK
@@ -30,7 +27,6 @@ def test_what_is_written_is_read(tmp_path):
 
 
 def test_branches_that_touch_other_tests_merge(tmp_path):
-    """Lines of both, in any order."""
     file = tmp_path / "perf-watch.lock"
     write_lock(file, LOCK)
     first, second, *lines = file.read_text().splitlines()
@@ -59,12 +55,10 @@ def test_what_is_none_is_an_error(tmp_path, text, expected):
 
 
 def test_no_file_is_none(tmp_path):
-    """A first run has none."""
     assert read_lock(tmp_path / "perf-watch.lock") is None
 
 
 def test_many_arguments_are_cut():
-    """The first, with a digest of all."""
     many = [", ".join(["f32[3]"] * 40 + [last]) for last in ("s32[]", "s8[]")]
     short = [short_arguments(text) for text in many]
     assert short[0] != short[1]

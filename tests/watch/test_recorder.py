@@ -1,7 +1,5 @@
 """What each test makes, from JAX's events: by function, arguments and program."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax
@@ -59,7 +57,6 @@ def test_a_function_jitted_anew_is_made_again(recorder):
 
 
 def test_other_values_in_a_closure_are_another_program(recorder):
-    """No program is made twice."""
     for factor in (2.0, 3.0):
         jax.jit(lambda x, factor=factor: x * factor)(np.ones(3, np.float32))
     recorder.test("test", 1.0)
@@ -106,7 +103,6 @@ def test_functions_of_jax_are_nobodys(recorder):
 
 
 def test_what_is_traced_alone_has_its_time(recorder):
-    """And no program."""
     jax.make_jaxpr(jax.jit(lambda x: jnp.sin(x)))(np.ones(3, np.float32))
     jax.eval_shape(jax.jit(lambda x: jnp.cos(x)), np.ones(3, np.float32))
     recorder.test("test", 1.0)
@@ -123,7 +119,6 @@ def test_emptied_caches_are_counted(recorder):
 
 
 def test_what_is_made_while_modules_are_imported_is_no_test(recorder):
-    """It is kept, without a test of its own."""
     jax.jit(lambda x: x - 2)(np.ones(3, np.float32))
     recorder.test(IMPORT, 0.0)
     seen = recorder.end()
@@ -139,7 +134,6 @@ def test_programs_whose_text_is_not_whole_are_never_equal():
 
 
 def test_a_test_that_is_not_kept_leaves_nothing(recorder):
-    """Its programs belong to nobody."""
     jax.jit(lambda x: x - 1)(np.ones(3, np.float32))
     recorder.test("gate", 1.0, keep=False)
     recorder.test("next", 1.0)

@@ -1,7 +1,5 @@
 """The report: where the time of a suite goes, what is made again, which tests would be faster."""
 
-from __future__ import annotations
-
 from jaxgate.ext.watch.model import Made, Seen
 from jaxgate.ext.watch.text import report
 
@@ -43,11 +41,9 @@ def test_a_report_names_functions_and_tests():
 
 
 def test_workers_do_not_share_what_they_make():
-    """Each must make it once."""
     workers = [Seen(tests={test: 2.0}, made=[made(test, "p1")]) for test in ("test_a", "test_b")]
     assert len(list(report(workers))) == 1
 
 
 def test_nothing_ran_nothing_is_told():
-    """No line."""
     assert list(report([Seen()])) == []

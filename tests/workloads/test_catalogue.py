@@ -1,7 +1,5 @@
 """The catalogue as a whole: complete, explained, and imported without a device. No case is run."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import os
@@ -76,7 +74,6 @@ def test_the_readme_explains_each_family(family):
 
 
 def test_the_readme_has_the_docstrings_of_the_families():
-    """``python -m workloads`` writes them."""
     text = (REPOSITORY / "workloads" / "README.md").read_text()
     assert page(text) == text, "run: python -m workloads"
 

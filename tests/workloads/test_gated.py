@@ -1,7 +1,5 @@
 """A catalogue through the real plugin: sizes, devices, expected failures as pytest tells them, rates."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -80,7 +78,6 @@ def test_an_expected_failure_is_xfailed(project):
 
 
 def test_another_release_is_red(project):
-    """A known break ends with its releases."""
     write(project, releases="<0.1")
     result = project.run("perf", "-ra")
     assert result.code == 1
@@ -177,7 +174,6 @@ def test_a_case_that_ran_on_another_platform_is_invalid(project):
 
 @pytest.mark.parametrize("wrong", ["0", "many", "-1"])
 def test_a_number_of_devices_that_is_none_is_refused(project, monkeypatch, wrong):
-    """Before any test."""
     write(project)
     monkeypatch.setenv("JAXGATE_CPU_DEVICES", wrong)
     result = project.run("perf")
@@ -196,7 +192,6 @@ def test_devices_chosen_too_late_end_the_run(project, monkeypatch):
 
 
 def test_a_fresh_process_gets_its_devices(project):
-    """From the ini key, before JAX starts."""
     write(project, devices=8)
     project.write("pyproject.toml", f'{SETTINGS}perf_cpu_devices = "8"\n')
     command = [sys.executable, "-m", "pytest", "perf", "-p", "no:cacheprovider"]

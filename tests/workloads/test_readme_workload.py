@@ -1,7 +1,5 @@
 """The family that the catalogue's README shows: it is run as it stands there."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 

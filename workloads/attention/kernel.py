@@ -15,17 +15,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from jaxgate import Amount, Batch, Computation, Family, Growth, claim, grows
-from workloads.attention.heads import (
-    FORWARD,
-    HIDDEN,
-    SIZES,
-    Extent,
-    Mask,
-    make_args,
-    materialised,
-    onwards,
-    shapes,
-)
+from workloads.attention.heads import FORWARD, HIDDEN, SIZES, Extent, Mask, make_args, materialised, onwards, shapes
 
 CASES = Family("attention")
 

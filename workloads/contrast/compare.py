@@ -45,10 +45,7 @@ class Comparison:
 
 
 def compare(
-    contrast: Contrast,
-    *,
-    alone: Callable[[str], Alone] | None,
-    duel: Callable[..., Duel] = run_duel,
+    contrast: Contrast, *, alone: Callable[[str], Alone] | None, duel: Callable[..., Duel] = run_duel
 ) -> Comparison:
     """Compare the sides, and time them where they do the same.
 

@@ -24,11 +24,4 @@ from __future__ import annotations
 from jaxgate import Case
 from workloads.pjit import embedding, explicit, gathering, mlp, moving, specs
 
-CASES: tuple[Case, ...] = (
-    *mlp.CASES,
-    *specs.CASES,
-    *embedding.CASES,
-    *gathering.CASES,
-    *explicit.CASES,
-    *moving.CASES,
-)
+CASES: tuple[Case, ...] = (*mlp.CASES, *specs.CASES, *embedding.CASES, *gathering.CASES, *explicit.CASES, *moving.CASES)

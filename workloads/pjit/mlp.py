@@ -122,8 +122,7 @@ def alternative(strategy: str, mesh: Mesh, size: Size, args: tuple[Any, ...]) ->
     """The same step by another strategy, or on another mesh."""
     kernels, samples = stored(LAYOUTS[strategy], mesh, size.pairs)
     return Alternative(
-        function=sharded_step(LAYOUTS[strategy], mesh, size.pairs),
-        args=shapes(args, (kernels, samples, samples)),
+        function=sharded_step(LAYOUTS[strategy], mesh, size.pairs), args=shapes(args, (kernels, samples, samples))
     )
 
 
@@ -178,10 +177,7 @@ def claims(strategy: str, mesh: str) -> tuple[Claim, ...]:
             claim("collectives == 0", "what everybody has and does needs no communication"),
             claim(f"xla_flops >= {0.7 * count} * alternatives", "but each device does the work of all"),
         ),
-        "batch": (
-            shared,
-            claim("collective_bytes <= 1.01 * output_bytes", "gradients and loss are summed once"),
-        ),
+        "batch": (shared, claim("collective_bytes <= 1.01 * output_bytes", "gradients and loss are summed once")),
         "model": (
             shared,
             claim("peak_bytes <= 0.6 * reference", "a device holds its share of parameters and hidden units"),

@@ -64,10 +64,7 @@ def collected(mesh: Mesh, spec: P) -> Callable[[jax.Array], jax.Array]:
 @on_meshes(
     CASES,
     "pjit-reshard-{change}-on-{mesh}-vs-gathered",
-    (
-        {"change": "rows-to-columns", "mesh": "8"},
-        {"change": "columns-to-rows-of-the-other-axis", "mesh": "4x2"},
-    ),
+    ({"change": "rows-to-columns", "mesh": "8"}, {"change": "columns-to-rows-of-the-other-axis", "mesh": "4x2"}),
     SIZES,
 )
 def resharding(size: Size, change: str, mesh: str) -> Computation:

@@ -34,10 +34,7 @@ class Extent:
         return 3 * self.forward_flops - 2 * self.batch * self.width**2
 
 
-SIZES: Mapping[Size, Extent] = {
-    "small": Extent(batch=64, width=64),
-    "full": Extent(batch=8192, width=4096, rtol=1e-2),
-}
+SIZES: Mapping[Size, Extent] = {"small": Extent(batch=64, width=64), "full": Extent(batch=8192, width=4096, rtol=1e-2)}
 
 
 def draw_inputs(size: Extent) -> tuple[Tree, Any, Any]:

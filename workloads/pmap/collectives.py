@@ -76,16 +76,8 @@ def passed_on(v: jax.Array) -> jax.Array:
 
 
 COLLECTIVES = {
-    "all-gather": Collective(
-        one=gathered,
-        share=DEVICES,
-        crossing=(DEVICES - 1) / DEVICES,
-        payload="output_bytes",
-    ),
-    "reduce-scatter": Collective(
-        one=scattered,
-        crossing=(DEVICES - 1) / DEVICES,
-    ),
+    "all-gather": Collective(one=gathered, share=DEVICES, crossing=(DEVICES - 1) / DEVICES, payload="output_bytes"),
+    "reduce-scatter": Collective(one=scattered, crossing=(DEVICES - 1) / DEVICES),
     "permute": Collective(one=passed_on, crossing=1.0),
 }
 
@@ -108,12 +100,7 @@ def stacked_twin(one: Callable[[jax.Array], jax.Array]) -> Callable[..., Any]:
     return twin
 
 
-@CASES.workload(
-    "{kind}-by-pmap",
-    sweep=tuple({"kind": kind} for kind in COLLECTIVES),
-    sizes=SIZES,
-    devices=DEVICES,
-)
+@CASES.workload("{kind}-by-pmap", sweep=tuple({"kind": kind} for kind in COLLECTIVES), sizes=SIZES, devices=DEVICES)
 def moved(size: Extent, kind: str) -> Computation:
     """A collective by ``pmap`` against its twin."""
     collective = COLLECTIVES[kind]

@@ -122,13 +122,7 @@ def against_one_device(size: Extent, way: str) -> Computation:
         "pmap": jax.pmap(step, axis_name=AXIS, donate_argnums=0),
         "jit-shard-map": jax.jit(mapped(step, mesh), donate_argnums=0),
     }
-    return computation(
-        size,
-        ways[way],
-        inputs(size, mesh),
-        reference=jax.jit(whole_step),
-        claims=DATA_PARALLEL,
-    )
+    return computation(size, ways[way], inputs(size, mesh), reference=jax.jit(whole_step), claims=DATA_PARALLEL)
 
 
 @CASES.workload("step-with-donated-replicas-vs-copied", sizes=SIZES, devices=DEVICES)

@@ -95,10 +95,7 @@ def largest(sizes: Mapping[Kind, Sizes]) -> Computation:
             limit=size.limit,
         ),
         claims=[
-            claim(
-                "largest_batch >= 1.3 * reference",
-                "memory that is not kept is room for samples",
-            ),
+            claim("largest_batch >= 1.3 * reference", "memory that is not kept is room for samples"),
             claim("matmul_flops == analytic_flops", "each block's inside is computed twice, its last product once"),
         ],
     )

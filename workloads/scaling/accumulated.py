@@ -17,16 +17,7 @@ from jax.sharding import PartitionSpec as P
 from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
 from workloads.parts import Tree, grid
 from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
-from workloads.scaling.network import (
-    PLAIN,
-    RTOL,
-    Size,
-    loss_of,
-    make_numbers,
-    on_devices,
-    train_step,
-    updated,
-)
+from workloads.scaling.network import PLAIN, RTOL, Size, loss_of, make_numbers, on_devices, train_step, updated
 
 CASES = Family("scaling")
 

@@ -18,15 +18,7 @@ from jax.sharding import PartitionSpec as P
 from jaxgate import Alternative, Amount, Batch, Computation, Family, Growth, claim, grows
 from workloads.parts import Tree, grid, stretched
 from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
-from workloads.scaling.network import (
-    RTOL,
-    Layers,
-    Size,
-    make_numbers,
-    on_devices,
-    pair_of_layers,
-    train_step,
-)
+from workloads.scaling.network import RTOL, Layers, Size, make_numbers, on_devices, pair_of_layers, train_step
 
 CASES = Family("scaling")
 

@@ -17,15 +17,7 @@ from jax.sharding import PartitionSpec as P
 from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import Tree, fused_on_gpu, grid
 from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
-from workloads.scaling.network import (
-    RTOL,
-    Layers,
-    Size,
-    make_numbers,
-    on_devices,
-    one_by_one,
-    train_step,
-)
+from workloads.scaling.network import RTOL, Layers, Size, make_numbers, on_devices, one_by_one, train_step
 
 CASES = Family("scaling")
 

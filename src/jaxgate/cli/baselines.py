@@ -1,7 +1,4 @@
-"""``jaxgate baselines``: what is stored, how old it is, and what is wrong with it. Needs no JAX and no device.
-
-What is stored, as a table for people or as JSON for machines.
-"""
+"""``jaxgate baselines``: what is stored, how old it is, and what is wrong with it. Needs no JAX and no device."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ from jaxgate.report.units import show
 
 MAX_LISTED = 20
 _SHOWN = ("jax", "python")
-"""Of an environment in the table; JSON has all of it."""
+"""Entries of an environment in the table; JSON has all of them."""
 
 
 def inventory_text(
@@ -41,12 +38,8 @@ def inventory_text(
 ) -> str:
     """A table, and below it the store, the waivers in force, and what is wrong.
 
-    Args:
-        found: What is stored.
-        ages: Date of a recording to its days until today; ``None`` for what is no date.
-        expiry: Date of a recording to the last day of jax's promise to read its program; empty for no date.
-        cases: One row for each case instead of one for each family.
-        width: Columns to cut the lines to; ``None`` where nothing wraps.
+    ``ages`` are days until today by date of recording, ``expiry`` the last day of jax's promise to read its program.
+    ``cases`` gives each case a row instead of each family. ``width`` is ``None`` where nothing wraps.
     """
     rows = list(_case_rows(found, ages, expiry) if cases else _family_rows(found, ages, expiry))
     lines = [*aligned(rows), "", *_store(found), *_promise(found, ages, expiry), *_waivers(found), *_problems(found)]
@@ -175,10 +168,7 @@ def _problems(found: Inventory) -> Iterator[str]:
 def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
     """Print what is stored.
 
-    Args:
-        folder: Where the baselines are; ``None`` for what pytest would take.
-        cases: One row for each case.
-        as_json: For machines.
+    ``folder`` is ``None`` for the one that pytest would take.
 
     Returns:
         The exit code: 1 if a file is unreadable or missing, or there is no baseline at all.

@@ -16,15 +16,7 @@ from jaxgate.report.comment import MARK, shortened, unheard
 
 
 def comment(folder: Path, commit: str = "") -> int:
-    """Print the comment.
-
-    Args:
-        folder: What the run left.
-        commit: The commit that the results must be of; empty takes those of any.
-
-    Returns:
-        The exit code, 0.
-    """
+    """Print the comment of the results in a folder; only those of ``commit``, unless it is empty. The exit code is 0."""
     text = f"{MARK}\n{shortened(unheard(_text(folder, commit)))}\n"
     tell(text=text)
     write(text)

@@ -15,7 +15,7 @@ from jaxgate.report.printable import json_text, printable, printable_line
 UNREAD = 141
 """Exit code of a command whose reader is gone: that of a process which the system ends for it."""
 _LONG = re.compile(r"\S{1000,}")
-"""No path that a system takes has so many characters in a row without a blank, and nobody reads that."""
+"""So many characters in a row without a blank are in no path that a system takes, and nobody reads them."""
 
 
 _ANSWERS: list[dict[str, Any]] = []
@@ -23,15 +23,7 @@ _ANSWERS: list[dict[str, Any]] = []
 
 
 def answer(command: str, run: Callable[[], int]) -> int:
-    """Run a command, and print what it tells as one JSON object; what it says to people goes to stderr.
-
-    Args:
-        command: Its name.
-        run: Runs it; gives its exit code.
-
-    Returns:
-        The exit code.
-    """
+    """Run a command, and print what it tells as one JSON object; what it says to people goes to stderr. Gives its exit code."""
     told: dict[str, Any] = {"schema": 1, "command": command, "exit_code": None, "error": None}
     _ANSWERS.append(told)
     try:
@@ -105,8 +97,3 @@ def refuse(command: str, reason: str, code: int) -> int:
     tell(error=reason)
     complain(f"jaxgate {command}: {reason}")
     return code
-
-
-def unknown(command: str, rest: list[str]) -> int:
-    """The exit code of arguments that a command does not have; 0 if there are none."""
-    return refuse(command, f"unknown arguments {' '.join(rest)}", 2) if rest else 0

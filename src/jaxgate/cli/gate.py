@@ -37,7 +37,7 @@ from jaxgate.settings import RESULTS_INTO, STEP_SUMMARY, TARGET, TIME_LIMIT
 SEVERAL = 2
 TIME_LIMIT_S = 3600.0
 KILL_AFTER_S = 180.0
-"""Beyond the limit: a run ends itself a minute after it, unless nothing of it runs any more."""
+"""Seconds beyond the limit after which a run is killed: it ends itself a minute after it if anything of it still runs."""
 _RECORD = "record them where CI runs: jaxgate record --why TEXT"
 
 
@@ -59,15 +59,10 @@ def gate(
     environ: Mapping[str, str] = os.environ,
     run: Callable[[Sequence[str], Mapping[str, str], float], int | None] = run_pytest,
 ) -> int:
-    """Run the suite strictly, for each target that is named, and say in one line what that means.
+    """Run the suite strictly, for each target that is named, and say in one line what that means; gives the exit code.
 
-    Args:
-        arguments: pytest's; ``--perf-target`` may be among them several times, and name the hardware that is ``here``.
-        environ: Environment variables.
-        run: Runs a command with an environment and a limit in seconds; ``None`` if it had to be killed.
-
-    Returns:
-        The exit code.
+    Among pytest's ``arguments`` ``--perf-target`` may stand several times, and name the hardware that is ``here``.
+    ``run`` is given a limit in seconds, and gives ``None`` if it had to kill the command.
     """
     targets = values_of(arguments, TARGET_OPTION)
     if len(targets) < SEVERAL and HERE not in targets:
@@ -93,11 +88,7 @@ def judge_once(
     environ: Mapping[str, str],
     run: Callable[[Sequence[str], Mapping[str, str], float], int | None],
 ) -> tuple[tuple[GateExit, str], dict[str, Any] | None]:
-    """Run the suite once.
-
-    Returns:
-        What that means for a pipeline, and why; and what the run left, ``None`` if nothing.
-    """
+    """Run the suite once; gives what that means for a pipeline, why, and what the run left (``None`` if nothing)."""
     command = [sys.executable, "-m", "pytest", *suite(arguments), "--perf-strict"]
     against = [] if has_option(arguments, "--perf-against") else _merge_base(arguments, environ)
     limit = _limit(arguments, environ)

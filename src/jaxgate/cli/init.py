@@ -1,7 +1,4 @@
-"""``jaxgate init``: a first test, what git should know of baselines, and a workflow, written into a project.
-
-The files that ``jaxgate init`` writes into a project: a first test, what git should know of baselines, a workflow.
-"""
+"""``jaxgate init``: a first test, what git should know of baselines, and a workflow, written into a project."""
 
 from __future__ import annotations
 
@@ -75,7 +72,7 @@ FILES: Mapping[str, str] = {
     ".gitattributes": ATTRIBUTES,
     ".github/workflows/perf.yml": WORKFLOW,
 }
-"""By their places in a project."""
+"""What is written, by its place in a project."""
 SHARED = frozenset({".gitattributes"})
 """Files that may have other lines: ours are added to them."""
 NEXT = (
@@ -91,9 +88,7 @@ Ask = Callable[[str], str]
 def init(folder: Path, *, ask: Ask | None = None) -> int:
     """Write what a project lacks, ask before a file is replaced, and print the next commands.
 
-    Args:
-        folder: Root of the project.
-        ask: Asks a person; without one nothing is replaced.
+    Without ``ask`` nothing is replaced.
 
     Returns:
         The exit code: 1 if a file could not be read or written.

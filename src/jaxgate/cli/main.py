@@ -13,7 +13,7 @@ from typing import Any
 
 from jaxgate.cli.baselines import show_baselines
 from jaxgate.cli.comment import comment
-from jaxgate.cli.console import UNREAD, answer, nobody_reads, refuse, tell, unknown
+from jaxgate.cli.console import UNREAD, answer, nobody_reads, refuse, tell
 from jaxgate.cli.gate import gate
 from jaxgate.cli.init import asker, init
 from jaxgate.cli.pytest_arguments import SUITE
@@ -21,25 +21,22 @@ from jaxgate.ext import parts
 from jaxgate.judge.policy import ARRIVAL_POLICIES, PHASE_POLICIES, POLICIES, STORED_PHASE_POLICIES
 from jaxgate.report.policy import policy_page
 
-Command = Callable[[argparse.Namespace, list[str]], int]
-"""Runs with what it was given, and with the arguments that are pytest's."""
+Command = Callable[[argparse.Namespace], int]
+"""Runs with what it was given; ``rest`` has the arguments that are pytest's."""
 
 FIRST = ("init", "doctor", "gate", "record", "comment")
 """What a newcomer needs: the first screen of ``--help``."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one of the commands.
-
-    Returns:
-        The exit code.
-    """
+    """Run one of the commands; gives its exit code."""
     parser = _parser()
     known, rest = parser.parse_known_args(arguments)
+    known.rest = rest
     if known.command is None:
         parser.print_help()
         return 2
-    run = partial(_run, known, rest)
+    run = partial(_run, known)
     try:
         return _flushed(answer(known.command, run) if known.json else run())
     except BrokenPipeError:
@@ -48,10 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return UNREAD
 
 
-def _run(known: argparse.Namespace, rest: list[str]) -> int:
+def _run(known: argparse.Namespace) -> int:
     run: Command = known.run
+    if known.rest and not known.pytest:
+        return refuse(known.command, f"unknown arguments {' '.join(known.rest)}", 2)
     try:
-        return run(known, rest)
+        return run(known)
     except OSError as error:
         if error.filename is None:  # no path is the reason
             raise
@@ -107,12 +106,12 @@ def _parser(*, first: bool = True) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     others: list[str] = []
 
-    def command(name: str, run: Command, **about: Any) -> argparse.ArgumentParser:
+    def command(name: str, run: Command, *, pytest: bool = False, **about: Any) -> argparse.ArgumentParser:
         if first and name not in FIRST:
             del about["help"]  # argparse lists none without
             others.append(name)
         one = commands.add_parser(name, allow_abbrev=False, **about)
-        one.set_defaults(run=run)
+        one.set_defaults(run=run, pytest=pytest)
         one.register("action", None, _Given)
         one.add_argument(
             "--json", action="store_true", help="print one JSON object for programs; what is for people goes to stderr"
@@ -121,14 +120,15 @@ def _parser(*, first: bool = True) -> argparse.ArgumentParser:
 
     command(
         "init",
-        _init,
+        lambda known: init(Path(), ask=None if known.json else asker()),
         help="write a first test, lines for git and a workflow into this project",
         description="Write what the project lacks: perf/test_first.py, lines in .gitattributes and a workflow for GitHub; "
         "ask before a file is replaced; print the next commands.",
     )
     command(
         "gate",
-        lambda _, rest: gate(rest),
+        lambda known: gate(known.rest),
+        pytest=True,
         usage="jaxgate gate [-h] [pytest arguments ...]",
         help="run the suite as CI does: strict, in time, against the merge base where there are no baselines",
         description="Run the suite strictly and with a time limit (--perf-time-limit, an hour by default); where no "
@@ -139,6 +139,7 @@ def _parser(*, first: bool = True) -> argparse.ArgumentParser:
     recording = command(
         "record",
         _record,
+        pytest=True,
         usage="jaxgate record [-h] --why TEXT [--busy-ok] [pytest arguments ...]",
         help="record baselines where CI runs, and write them as a patch",
         description="Record the selected baselines, write perf-artifacts/baselines.patch and print the line of the log. "
@@ -151,7 +152,7 @@ def _parser(*, first: bool = True) -> argparse.ArgumentParser:
     )
     commenting = command(
         "comment",
-        _comment,
+        lambda known: comment(Path(known.artifacts), known.commit),
         help="print the text of a pull request's one comment, from what a run left",
         description="Print Markdown whose first line is a mark to find the last comment by. Where no run left a result "
         "the text says so, in red.",
@@ -161,7 +162,7 @@ def _parser(*, first: bool = True) -> argparse.ArgumentParser:
     command("policy", _policy, help="print what gates, and by how much it may move, as Markdown")
     stored = command(
         "baselines",
-        _baselines,
+        lambda known: show_baselines(known.baselines, cases=known.cases, as_json=known.json),
         help="list the stored baselines: how many, how old, recorded with what and why, and what is wrong with them",
         description="Read every baseline, program and waiver of the project. Exit code 1 if one of them is unreadable "
         "or missing, or there is no baseline.",
@@ -180,31 +181,17 @@ def _parser(*, first: bool = True) -> argparse.ArgumentParser:
     return parser
 
 
-def _record(known: argparse.Namespace, rest: list[str]) -> int:
+def _record(known: argparse.Namespace) -> int:
     from jaxgate.cli.record import record  # noqa: PLC0415 - imports JAX, to look at the machine
 
-    return record(known.why, rest, busy_ok=known.busy_ok)
+    return record(known.why, known.rest, busy_ok=known.busy_ok)
 
 
-def _comment(known: argparse.Namespace, rest: list[str]) -> int:
-    return unknown("comment", rest) or comment(Path(known.artifacts), known.commit)
-
-
-def _init(known: argparse.Namespace, rest: list[str]) -> int:
-    return unknown("init", rest) or init(Path(), ask=None if known.json else asker())
-
-
-def _policy(_: argparse.Namespace, rest: list[str]) -> int:
-    if rest:
-        return unknown("policy", rest)
+def _policy(_: argparse.Namespace) -> int:
     for name, rules in (("facts", (*POLICIES, *ARRIVAL_POLICIES)), ("phases", STORED_PHASE_POLICIES)):
         tell(**{name: [asdict(rule) for rule in rules]})
     sys.stdout.write(policy_page((*POLICIES, *ARRIVAL_POLICIES), STORED_PHASE_POLICIES, PHASE_POLICIES))
     return 0
-
-
-def _baselines(known: argparse.Namespace, rest: list[str]) -> int:
-    return unknown("baselines", rest) or show_baselines(known.baselines, cases=known.cases, as_json=known.json)
 
 
 if __name__ == "__main__":

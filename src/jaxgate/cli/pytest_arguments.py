@@ -11,7 +11,7 @@ from typing import Any
 from jaxgate.ext.history.model import HISTORY_PLACE
 from jaxgate.keep.files import parse_toml, read_text
 from jaxgate.model.outcome import UsageError
-from jaxgate.processes.hardware_query import ask_hardware
+from jaxgate.processes.jax_query import ask_hardware
 
 SUITE = "perf"
 _TAKE_A_VALUE = frozenset({"-c", "-k", "-m", "-n", "-o", "-p", "-r", "-W"})
@@ -25,7 +25,7 @@ class IniError(Exception):
 
 def suite(arguments: Sequence[str]) -> list[str]:
     """The folder of the suite, where the arguments name nothing to collect and there is one."""
-    return [SUITE] if not names_a_path(arguments) and Path(SUITE).is_dir() else []
+    return [SUITE] if not divided(arguments)[0] and Path(SUITE).is_dir() else []
 
 
 def takes_a_value(argument: str) -> bool:
@@ -34,7 +34,7 @@ def takes_a_value(argument: str) -> bool:
 
 
 def divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What the arguments say to collect, and the rest: an option is none, nor is the value of one."""
+    """What the arguments say to collect, and the rest, where options and their values are."""
     paths: list[str] = []
     rest: list[str] = []
     for before, argument in pairwise(["", *arguments]):
@@ -42,11 +42,6 @@ def divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         there = os.path.exists(argument.partition("::")[0])  # noqa: PTH110 - what can be no path is no error there
         (rest if is_value or not there else paths).append(argument)
     return paths, rest
-
-
-def names_a_path(arguments: Sequence[str]) -> bool:
-    """Whether the arguments say what to collect."""
-    return bool(divided(arguments)[0])
 
 
 def project_of(start: Path) -> Path:
@@ -121,7 +116,7 @@ def usual_folder(start: Path, environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def usual_programs(start: Path, environ: Mapping[str, str] = os.environ) -> str:
-    """Likewise: the store of programs beside git; empty where there is none.
+    """The store of programs beside git, as pytest would find it; empty where there is none.
 
     Raises:
         IniError: If that file cannot be read.

@@ -35,18 +35,9 @@ def record(
     see: Callable[..., MachineState] = look,
     ticks: Callable[[], Ticks | None] = read_ticks,
 ) -> int:
-    """Record baselines, and write what that changed as a patch.
+    """Record baselines, and write what that changed as a patch; gives the exit code.
 
-    Args:
-        why: The reason, for the log.
-        arguments: pytest's.
-        busy_ok: Record on a noisy machine, too, and say so in the log.
-        environ: Environment variables.
-        see: Looks at the machine.
-        ticks: Reads the counters of its processors.
-
-    Returns:
-        The exit code.
+    ``busy_ok`` records on a noisy machine, too, and says so in the log.
     """
     baselines = baselines_folder(arguments, environ)
     changed = run_git(Path(), "status", "--porcelain", "--", str(baselines))

@@ -1,6 +1,6 @@
 """Which of its possible names the case of a test has: the one of its baseline, else the shortest that is nobody else's.
 
-Whose baseline it is: two files of one name, run apart, would take each other's and record over it.
+Two files of one name, run apart, would take each other's baselines and record over them: that is refused.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def refuse_foreign(project: Path, recorded_by: str, test: str) -> None:
 
 
 def stands_elsewhere(project: Path, recorded_by: str, test: str) -> bool:
-    """Whether a test of another file recorded it, and still stands there; as above.
+    """Whether a test of another file recorded a baseline and still stands in that file.
 
-    Nobody knows whose a file is that was moved by hand: who has its name has it.
+    Of a file that was moved by hand nobody knows whose it was: the test with its name has it.
     """
     if not recorded_by:
         return False
@@ -56,10 +56,8 @@ def stands_elsewhere(project: Path, recorded_by: str, test: str) -> bool:
 class CaseNames:
     """Names the cases of one run. What was recorded keeps its name, whatever files come beside it.
 
-    Args:
-        project: Root folder of the tests.
-        folders: Of baselines, the one that is compared with first.
-        namesakes: Files that have their name in common with another one that gates.
+    Of ``folders`` of baselines the first one is compared with; ``namesakes`` share their file name with another file
+    that gates.
     """
 
     def __init__(self, project: Path, folders: Sequence[Path], namesakes: AbstractSet[str]) -> None:

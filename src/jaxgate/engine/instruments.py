@@ -1,4 +1,4 @@
-"""What a run looks at the world with. A test gives its own."""
+"""What a run looks at the world with: each instrument can be replaced, as tests do."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from pathlib import Path
 from jaxgate.engine.duels.duel_processes import FreshDuel, open_sides, repeat_duel
 from jaxgate.engine.run.progress import PATIENCE_S
 from jaxgate.ext.energy.counters import EnergyMeters
-from jaxgate.ext.history.budget import PastPoints
-from jaxgate.ext.history.stored import open_history
+from jaxgate.ext.history.stored import StoredRuns, open_history
 from jaxgate.ext.opinion.ask import Interpreter, second_opinion
 from jaxgate.ext.opinion.model import Opinion
 from jaxgate.ext.opinion.process import InterpreterProcess
@@ -24,14 +23,13 @@ from jaxgate.ext.profile.worker import read_table
 from jaxgate.ext.targets.interface import TargetCompiler
 from jaxgate.ext.targets.model import Target
 from jaxgate.ext.targets.process import TargetProcess
-from jaxgate.ext.times.sessions import find_hardware
 from jaxgate.judge.timing.confirmation import PROCESSES
 from jaxgate.keep.git import utc_now, utc_today
 from jaxgate.model.duel import Duel, RepeatOutcome
 from jaxgate.model.machine import HardwareKey, JaxDefaults
 from jaxgate.observe.duel.duel import Contender, Side, prepare, run_duel
 from jaxgate.observe.machine.load import MachineState, look
-from jaxgate.processes.defaults_query import find_defaults
+from jaxgate.processes.jax_query import ask_hardware, find_defaults
 from jaxgate.processes.pytest_child import RecordSelection, record_selection
 from jaxgate.settings import Settings
 
@@ -51,8 +49,8 @@ class Instruments:
 
     # times a program in turn with its baseline's, or with itself, in this process
     run_duel: Callable[..., Duel] = run_duel
-    run_reference_duel: Callable[..., Duel] = run_duel  # times it with its reference
-    repeat_duel: Callable[[FreshDuel], RepeatOutcome] = repeat_duel  # does it in a fresh process
+    run_reference_duel: Callable[..., Duel] = run_duel  # times a program with its reference
+    repeat_duel: Callable[[FreshDuel], RepeatOutcome] = repeat_duel  # runs a duel again in a fresh process
     # gives a process to each side of a duel
     open_sides: Callable[[FreshDuel], AbstractContextManager[tuple[Side, Side]]] = open_sides
     prepare: Callable[..., Contender] = prepare  # compiles a stored program for a duel
@@ -65,7 +63,7 @@ class Instruments:
     # gives the counters of energy, each looked for when it is first asked for
     find_meters: Callable[[], EnergyMeters] = EnergyMeters
     # asks a process of its own what the first device is
-    find_hardware: Callable[[Path, Mapping[str, str]], HardwareKey] = find_hardware
+    find_hardware: Callable[[Path, Mapping[str, str]], HardwareKey] = ask_hardware
     today: Callable[[], date] = utc_today  # the UTC date
     moment: Callable[[], str] = utc_now  # date and time, UTC
     clock: Callable[[], int] = time.perf_counter_ns  # monotonic nanoseconds
@@ -77,5 +75,5 @@ class Instruments:
     # gives StableHLO's reference interpreter, which starts when it is first asked
     open_interpreter: Callable[[], Interpreter] = InterpreterProcess
     # opens what earlier runs stored; gives `None` where nothing is kept
-    open_history: Callable[[Settings, Path], PastPoints | None] = open_history
-    second_opinion: Callable[..., Opinion] = second_opinion  # asks it, or a second compile, about a result
+    open_history: Callable[[Settings, Path], StoredRuns | None] = open_history
+    second_opinion: Callable[..., Opinion] = second_opinion  # asks the interpreter or a second compile about a result

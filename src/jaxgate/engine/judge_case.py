@@ -16,14 +16,14 @@ from jaxgate.engine.run.session import GateSession
 from jaxgate.judge.causes.control_flow import other_constants
 from jaxgate.judge.difference import Difference
 from jaxgate.judge.figures import figures_of
-from jaxgate.judge.order import ALWAYS_FAIL, has_red_phase, memory_decides, waits_for_confirmation
+from jaxgate.judge.order import has_red_phase, memory_decides, waits_for_confirmation
 from jaxgate.judge.time import arrive_worse, judge_time
 from jaxgate.judge.verdict import judge, judge_invalid
 from jaxgate.judge.waivers import apply_waivers
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.keep.strict import CorruptBaselineError
 from jaxgate.model.baseline import StoredBaseline
-from jaxgate.model.decision import Status
+from jaxgate.model.decision import ALWAYS_FAIL, Status
 from jaxgate.model.duel import ReferenceDuel
 from jaxgate.model.machine import HardwareKey
 from jaxgate.model.measurement import InvalidCaseError, Measurement
@@ -81,7 +81,7 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         reference = _time_reference(session, observed, progress)
     except InvalidCaseError as error:
         return _invalid(case, observed, error)
-    judged = partial(
+    judge_it = partial(
         judge,
         case.name,
         observed.claims,
@@ -96,8 +96,10 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         duel_energy=timing.energy,
     )
     figures = figures_of(now, timing.stored_here, timing.duel)
-    verdict = replace(judge_with_buffers(judged, observed), opinion=opinion, figures=figures)
-    found = partial(JudgedCase, stored_here=timing.stored_here, opponent=timing.opponent, on_baseline_ns=timing.took_ns)
+    verdict = replace(judge_with_buffers(judge_it, observed), opinion=opinion, figures=figures)
+    judged = partial(
+        JudgedCase, stored_here=timing.stored_here, opponent=timing.opponent, on_baseline_ns=timing.took_ns
+    )
     if recording:  # a waived claim is broken all the same, and never recorded
         recorded = record_case(
             observed,
@@ -110,7 +112,7 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
             keep_broken=settings.as_measured,
             accept=settings.accept,
         )
-        return found(verdict=recorded, is_final=True)
+        return judged(verdict=recorded, is_final=True)
     repeats: list[Repeat] = [*([] if timing.repeat is None else [timing.repeat]), *reference.repeats]
     if stored is not None and has_red_phase(verdict):
         before = stored.baseline.phases
@@ -131,7 +133,7 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         session.result.candidates |= candidate(observed, verdict, stored, test=test, provenance=made_from)
     if verdict.status in ALWAYS_FAIL:
         verdict = with_changes(verdict, observed, stored, session.programs)
-    return found(verdict=_waived(session, verdict, strict=session.strict), repeats=tuple(repeats))
+    return judged(verdict=_waived(session, verdict, strict=session.strict), repeats=tuple(repeats))
 
 
 def _load(
@@ -165,7 +167,7 @@ def _time(
     test: str,
     progress: Announce,
 ) -> BaselineTiming:
-    """Without the clock, too: facts are compared with those of the baseline's program, compiled here."""
+    """Runs even if timing is off: the baseline's program is compiled here so that its facts can be compared."""
     timing = session.baseline_duels.time(observed, stored, difference, progress)
     if observed.measurement.samples is None or stored is None or difference is None:
         return timing
@@ -179,10 +181,10 @@ def _time_replaced(
     difference: Difference | None,
     progress: Announce,
 ) -> BaselineTiming:
-    """Time a case beside the baseline that it replaces, so that the log and the history know what is accepted.
+    """Time a case beside the baseline that it replaces, so that log and history know what is accepted.
 
-    Facts are held against what was recorded, whatever its program has here; and nothing that goes wrong here keeps a case
-    from being recorded: a lost program is a reason to record it again.
+    Facts are held against what was recorded, not against those of its program here. An error does not stop the
+    recording: a lost program is a reason to record it again.
     """
     settings = session.settings
     untimed = BaselineTiming(stored, why_not="recorded, not timed")

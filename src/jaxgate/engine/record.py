@@ -60,7 +60,7 @@ class Candidate:
         )
 
     def accept(self, store: BaselineStore, programs: ProgramStore, verdict: Verdict) -> Verdict:
-        """Write program and baseline; gives the verdict, which says so and no longer fails."""
+        """Write program and baseline; the verdict says so and no longer fails."""
         baseline = self.baseline
         existed = os.path.lexists(store.path(baseline.hardware, baseline.case))
 
@@ -107,16 +107,8 @@ def record_case(
 ) -> Verdict:
     """Accept a measurement, unless something is wrong that no baseline can make right.
 
-    Args:
-        observed: What was measured.
-        verdict: The verdict on it.
-        stored: The baseline so far.
-        test: pytest node id.
-        provenance: Where the recording comes from.
-        store: Where baselines are kept.
-        programs: Where their programs are.
-        keep_broken: Whether what breaks a claim is recorded, too: for a comparison, which judges no claims.
-        accept: What a case may be worse in; empty for anything.
+    ``keep_broken`` records what breaks a claim, too: for a comparison, which judges no claims. ``accept`` is what a
+    case may be worse in; empty for anything.
     """
     broken = any(f.kind in ("claim", "case") and f.status in _FAILING for f in verdict.findings)
     if broken and not keep_broken:
@@ -146,11 +138,7 @@ def candidate(
     test: str,
     provenance: Callable[[], Provenance],
 ) -> dict[str, Candidate | str]:
-    """Keep what it takes to record a case later, if it moved; no array is held.
-
-    Returns:
-        By case, what could be recorded, or why it cannot be.
-    """
+    """What it takes to record a case later, or why it cannot be, by case; empty if it did not move. No array is held."""
     if not has_moved(verdict):
         return {}
     try:

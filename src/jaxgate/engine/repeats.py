@@ -1,7 +1,4 @@
-"""What made a case red by a clock is provisional: how a fresh process looks for it again, before it fails a test.
-
-A case that only clocks make red, and what fresh processes make of it.
-"""
+"""A case that only clocks make red is provisional: fresh processes measure it again before it fails a test."""
 
 from __future__ import annotations
 
@@ -9,13 +6,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from jaxgate.engine.duels.duel_processes import FreshDuel
 from jaxgate.engine.instruments import Instruments
 from jaxgate.ext.times.judge import StoredLimit, decide_stored
 from jaxgate.judge.difference import Difference
-from jaxgate.judge.order import ALWAYS_FAIL, conclude, has_red_phase
+from jaxgate.judge.order import conclude, has_red_phase
 from jaxgate.judge.time import hold_stored
 from jaxgate.judge.timing.confirmation import accuses, comes_again, settle_time
 from jaxgate.judge.timing.phases import settle_phases
@@ -23,7 +20,7 @@ from jaxgate.keep.baselines import BaselineStore
 from jaxgate.keep.strict import CorruptBaselineError
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.claim import Claim
-from jaxgate.model.decision import Status
+from jaxgate.model.decision import ALWAYS_FAIL, Status
 from jaxgate.model.duel import BrokenDuelError, RepeatOutcome
 from jaxgate.model.measurement import Measurement
 from jaxgate.model.numbers import Phases
@@ -37,41 +34,8 @@ _UNCACHED = {"JAX_ENABLE_COMPILATION_CACHE": "false"}
 _OTHER_PROGRAM = "a fresh process ran another program, or in another environment"
 
 
-class Repeat(Protocol):
-    """One way in which a clock can make a case red."""
-
-    has_control: ClassVar[bool]
-    """Whether a program is timed against itself beside it, which finds a machine that is unfit."""
-
-    @property
-    def may_be_machine(self) -> bool:
-        """Whether many of these that fire at once may be the machine's doing."""
-
-    def accuses(self, verdict: Verdict) -> bool:
-        """Whether this is what makes a case red."""
-
-    def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
-        """Measure it again in a fresh process."""
-
-    def comes_again(self, verdict: Verdict, outcome: RepeatOutcome) -> bool:
-        """Whether a fresh process found it, too; the next one is asked only then."""
-
-    def settle(
-        self, verdict: Verdict, outcomes: Sequence[RepeatOutcome], *, machine: bool, strict: bool, wanted: int
-    ) -> Verdict:
-        """The verdict after that.
-
-        Args:
-            verdict: The verdict so far.
-            outcomes: What the fresh processes found; empty if none was started.
-            machine: Whether the run as a whole accuses the machine, so that none was.
-            strict: Whether a missing or stale baseline fails.
-            wanted: How many processes must agree.
-        """
-
-
 class _TimeRepeat:
-    """What its time makes red, or a claim about it: settled alike, however it is measured again."""
+    """A case, or a claim, that its time makes red: settled alike, however it is measured again."""
 
     __slots__ = ()
 
@@ -81,11 +45,11 @@ class _TimeRepeat:
         return None
 
     def accuses(self, verdict: Verdict) -> bool:
-        """Whether it is what makes a case red."""
+        """Whether this time makes a case red."""
         return accuses(verdict, self.claim)
 
     def comes_again(self, verdict: Verdict, outcome: RepeatOutcome) -> bool:
-        """Whether it is as slow there."""
+        """Whether the case is as slow in the fresh process."""
         del verdict  # the outcome was decided by the claim, or the limit, alone
         return comes_again(outcome, self.claim)
 
@@ -105,16 +69,16 @@ class DuelRepeat(_TimeRepeat):
 
     @property
     def may_be_machine(self) -> bool:
-        """Where both sides are run alike: else what somebody set is what many cases have in common."""
+        """True where both sides are run alike: else what somebody set is what many cases have in common."""
         return self.duel.environments is None
 
     @property
     def claim(self) -> Claim | None:
-        """See the base."""
+        """The claim that is decided; ``None`` for the time beside the baseline's."""
         return self.duel.claim
 
     def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
-        """Run the duel again, and one of a program with itself beside it."""
+        """Run the duel again, and beside it a duel of a program with itself."""
         del case  # the duel is all it takes
         return instruments.repeat_duel(self.duel)
 
@@ -131,7 +95,7 @@ class _WholeTest:
 
     @property
     def may_be_machine(self) -> bool:
-        """Not by default: it scales what is stored, or looks at the machine itself."""
+        """False by default: a whole test scales what is stored, or looks at the machine itself."""
         return False
 
     def _measure(self, case: str, instruments: Instruments, **variables: str) -> Baseline | str:
@@ -183,11 +147,11 @@ class BackstopRepeat(_WholeTest, _TimeRepeat):
 
     @property
     def may_be_machine(self) -> bool:
-        """Where nothing that somebody set differs: else that is what many cases have in common."""
+        """True where nothing that somebody set differs: else that is what many cases have in common."""
         return not self.difference.only_settings
 
     def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
-        """Run the test in a fresh process; what it makes of the program is not asked, its call is what is slow."""
+        """Run the test in a fresh process and take the time of its call, whatever is found of its program."""
         found = self._measure(case, instruments)
         if isinstance(found, str):
             return RepeatOutcome(problem=found, has_control=False)
@@ -222,7 +186,7 @@ class PhaseRepeat(_WholeTest):
         return has_red_phase(verdict)
 
     def run(self, case: str, instruments: Instruments) -> RepeatOutcome:
-        """The phases in a fresh process that compiles the same program in the same environment."""
+        """Measure the phases in a fresh process that compiles the same program in the same environment."""
         found = self._measure(case, instruments, **_UNCACHED)
         if isinstance(found, str):
             return RepeatOutcome(problem=found)
@@ -238,18 +202,16 @@ class PhaseRepeat(_WholeTest):
         return any(finding.kind == "phase" and finding.status is Status.REGRESSED for finding in found)
 
     def settle(
-        self,
-        verdict: Verdict,
-        outcomes: Sequence[RepeatOutcome],
-        *,
-        machine: bool,
-        strict: bool,
-        wanted: int,
+        self, verdict: Verdict, outcomes: Sequence[RepeatOutcome], *, machine: bool, strict: bool, wanted: int
     ) -> Verdict:
-        """The phases of all processes beside the baseline's."""
+        """Judge the phases of all processes beside the baseline's."""
         del machine  # phases are not what accuses it
         found = [outcome.phases or outcome.problem for outcome in outcomes]
         return conclude(verdict, settle_phases(verdict.findings, self.before, found, wanted=wanted), strict=strict)
+
+
+Repeat = DuelRepeat | StoredTimeRepeat | BackstopRepeat | PhaseRepeat
+"""One way in which a clock can make a case red, and how a fresh process looks for it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,12 +224,12 @@ class Provisional:
 
     @property
     def may_be_machine(self) -> bool:
-        """Whether it is one of those that say together that the machine moved under them."""
+        """Whether many cases such as this one say together that the machine changed."""
         return any(repeat.may_be_machine for repeat in self.repeats)
 
     @property
     def size(self) -> float:
-        """By how much it is slower, of what has a control in a fresh process; 0 if nothing has."""
+        """How many times slower it is, if it has a control in a fresh process; else 0."""
         if not any(repeat.has_control for repeat in self.repeats):
             return 0.0
         verdict = self.verdict
@@ -277,22 +239,14 @@ class Provisional:
 
 
 def in_order(cases: Mapping[str, Provisional], *, many: bool) -> Sequence[str]:
-    """Provisional cases in the order in which to confirm them.
-
-    Args:
-        cases: By name.
-        many: Whether so many fired that the machine may be the suspect: the largest with a control then come first.
-    """
+    """Provisional cases in the order in which to confirm them: if many fired, the largest with a control come first."""
     return sorted(cases, key=lambda case: -cases[case].size) if many else list(cases)
 
 
 def confirm(case: Provisional, instruments: Instruments, *, machine: bool) -> Verdict:
     """Repeat what made a case red; one process that disagrees is enough to stop.
 
-    Args:
-        case: The case.
-        instruments: What fresh processes are started with, and how many.
-        machine: Whether the run as a whole accuses the machine: what may be its doing is not repeated then.
+    What may be the machine's doing is not repeated if the run as a whole accuses the ``machine``.
     """
     verdict = case.verdict
     for repeat in case.repeats:

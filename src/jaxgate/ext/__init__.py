@@ -9,7 +9,7 @@ The core finds them by the names of their modules, so that a folder can be taken
 - ``ending`` has ``ended``, called with a run that is over and what its ``results.json`` says;
 - ``pages`` has ``PAGES``, by name what is written beside ``results.json``, each made of what that says;
 - ``mode`` has ``MODES``, by kind of run what runs in place of the tests;
-- ``plugin`` has ``configure``, called before a run that gates, and ``own_gate``, the fixture's object or ``None``.
+- ``plugin`` has ``configure``, called before a run that gates, and may have ``own_gate``, the fixture's object or ``None``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""How long jax promises to read what it serialised, and which stored programs come near the end of that.
-
-What is said of a jax that is newer than the newest one that jaxgate was tested with: it is tried, not refused.
-"""
+"""How long jax promises to read what it serialised, which stored programs come near that end, and whether jax is tested."""
 
 from __future__ import annotations
 
@@ -30,9 +27,7 @@ class Ageing:
 def find_ageing(recorded: Mapping[str, str], *, today: date) -> Ageing | None:
     """Find the stored programs that were recorded too long ago.
 
-    Args:
-        recorded: Case to the date that its baseline was recorded; one that is no date counts as the oldest.
-        today: The UTC date.
+    A date that cannot be read counts as the oldest; ``today`` is in UTC.
     """
     days = {case: _day(text) for case, text in recorded.items()}
     old = sorted((day, case) for case, day in days.items() if today.toordinal() - day > WARN_DAYS)

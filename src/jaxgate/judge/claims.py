@@ -28,13 +28,8 @@ VMEM_BYTES = 128 * 1024 * 1024
 39 of 229 small cases had a broken claim of memory (libtpu 0.0.42 and 0.0.50), all of arrays below 5 MB."""
 _SCRATCH = frozenset({"temp_bytes", "peak_bytes"})
 _LAID_OUT = _SCRATCH | {"argument_bytes", "output_bytes", "aliased_bytes", "state_bytes"}
-SMALL_ON_TPU = KnownBreak(
-    jax=">=0.10",
-    platform="tpu",
-    since="2026-11-23",
-    why="of so little, tiles and VMEM decide",
-)
-"""A claim of memory that a TPU's layout decides, not the program; the facts gate all the same, against the baseline."""
+SMALL_ON_TPU = KnownBreak(jax=">=0.10", platform="tpu", since="2026-11-23", why="of so little, tiles and VMEM decide")
+"""Why a claim of memory is not decided where a TPU's layout decides it, not the program; the facts still gate."""
 
 _MIRRORED = {Status.SLOWER: Status.FASTER, Status.FASTER: Status.SLOWER}
 
@@ -49,10 +44,6 @@ def universal_claims(measurement: Measurement, tolerances: Iterable[Tolerance] =
     """What holds for every case: one trace over the threaded steps, silence after it, and donation that works.
 
     Of a case that is never called only the last is known.
-
-    Args:
-        measurement: Says how many traces the steps need, and whether anything is donated.
-        tolerances: The workload's own; one of ``lost_bytes`` loosens the last claim.
     """
     traces = measurement.expected_traces
     calls = (
@@ -75,19 +66,11 @@ NO_DUEL = ReferenceDuel()
 
 
 def check_claims(
-    claims: Iterable[Claim],
-    now: Measurement,
-    timed: ReferenceDuel = NO_DUEL,
-    *,
-    tolerances: Iterable[Tolerance] = (),
+    claims: Iterable[Claim], now: Measurement, timed: ReferenceDuel = NO_DUEL, *, tolerances: Iterable[Tolerance] = ()
 ) -> Iterator[Finding]:
     """Check every claim; one whose numbers are unknown is INVALID, never passed over.
 
-    Args:
-        claims: The case's own claims; those of every case are added.
-        now: Today's measurement.
-        timed: The duel of subject and reference, for claims about run time.
-        tolerances: The workload's own.
+    The claims of every case are added to ``claims``. ``timed`` is the duel of subject and reference.
     """
     for one in (*universal_claims(now, tolerances), *claims):
         yield check_run_claim(one, now, timed) if one.needs_duel else _check(one, now)
@@ -194,17 +177,12 @@ def _holds(claim: Claim, left: float, allowed: float) -> bool:
 
 
 def breaks(claim: Claim) -> Status:
-    """What a decision says where the claim is broken: slower than an upper limit, faster than a lower one."""
+    """The status of a decision that breaks the claim: slower than an upper limit, faster than a lower one."""
     return Status.SLOWER if claim.relation == "<=" else Status.FASTER
 
 
 def decide_claim(claim: Claim, duel: Duel, *, count: int | None = None) -> Decision:
-    """Judge the pairs taken so far against a limit.
-
-    Args:
-        claim: About run time.
-        duel: The subject's times as today's program, the reference's as the other.
-        count: Pairs that must lie beyond the margin; that of the look by default.
+    """Judge the pairs taken so far against a limit: in ``duel`` the subject has the place of today's program.
 
     Returns:
         SLOWER or FASTER than the limit, SAME as it, or UNDECIDED. The ratio and its bounds are those of

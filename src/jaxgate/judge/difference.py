@@ -1,6 +1,7 @@
 """What differs between a measurement and what it is held against: asked for everywhere, found out once.
 
-``True`` means "the same", ``None`` "not known"; empty texts and tuples mean that nothing differs.
+A bool is True if what it names is the same, ``None`` if that is unknown; only ``only_settings`` and ``unexplained`` are
+True of a difference. Empty texts and tuples mean that nothing differs.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from jaxgate.model.verdict import Origin
 from jaxgate.model.words import MAX_CHANGES_NAMED, in_brackets, shortlist
 
 OUTSIDE = "options or values that the function's source does not have"
-"""As how the test calls ``gate``, what a module makes outside of all functions, or other arguments."""
+"""Such as how the test calls ``gate``, what a module makes outside of all functions, or other arguments."""
 NO_SOURCE = "its source did not: a value from outside, or the order of a set"
-"""Of a program that changed alone: it depends on the process, or on values that no source spells out."""
+"""Why a program changed alone: it depends on the process, or on values that no source spells out."""
 ONLY_SOURCE = "the test's own source did not change"
 """Where a difference comes from, if no program is known that could be compared."""
 OTHER_EXECUTABLE = "the same program compiles to another executable here, and nothing that is known explains it"
@@ -30,11 +31,11 @@ _TRACED = frozenset(
         "jax_threefry_partitionable", "jax_use_simplified_jaxpr_constants",
     }
 )  # fmt: skip
-"""Settings that act while JAX traces: where the program is the same they had no part in it, and have none later."""
+"""Settings that act only while JAX traces: where the program is the same they changed nothing."""
 _OF_CALLS = ("launches", "host_transfers", "host_reads", "host_waits", "kept_arrays", "cyclic_objects", "cyclic_arrays")
-"""Facts of calls of plain Python that differ only where it, or what it is given, does."""
+"""Facts of calls of plain Python: they change only with its code or its arguments."""
 _COMPILES_NOTHING = frozenset({"flax", "jax", "numpy", "optax", "python", CORES})
-"""What of an environment shows in the programs that a compiler is given, or in calls around them, and not in its code."""
+"""Entries of an environment that show in the programs given to a compiler, or in the calls, and not in its code."""
 
 
 def calls_python(now: Measurement) -> str:
@@ -85,12 +86,12 @@ class Difference:
 
     @cached_property
     def work(self) -> bool:
-        """Whether values of the arguments leave the work of the same program as it was: nothing depends on them, or only loops."""
+        """True if argument values cannot change the amount of work: nothing depends on them, or only loops turning as often."""
         return self.inputs or (self.program and (self.now.depends_on_values == () or self.turns))
 
     @cached_property
     def turns(self) -> bool:
-        """Whether all work that depends on values is that of loops and branches, which run as often as they did."""
+        """True if only loops and branches depend on argument values, and they run as often as they did."""
         counted = {name.partition(" ")[0] for name in self.now.turns}
         seen = {*([LOOP] if "while" in counted else []), *(BRANCHES if "cond" in counted else [])}
         only_these = seen.issuperset(self.now.depends_on_values or ("unknown",))
@@ -108,7 +109,7 @@ class Difference:
 
     @cached_property
     def cores(self) -> bool:
-        """Whether as many cores may be used: fewer of them are another machine, whose times no stored one speaks of."""
+        """Whether as many cores may be used: with fewer it is another machine, and stored times do not apply."""
         return self.now.environment.get(CORES) == self.baseline.environment.get(CORES)
 
     @cached_property
@@ -147,10 +148,10 @@ class Difference:
 
     @cached_property
     def settings(self) -> tuple[str, ...]:
-        """Names of what somebody set that compiles or runs the program otherwise: flags, variables, settings, cores given up.
+        """Names of what somebody set that compiles or runs the program otherwise: flags, variables, JAX's settings, cores.
 
-        Both sides of a duel would be compiled and run under today's, so no duel shows what it does. A setting of JAX is
-        among it only where the program is the same: what it did while tracing stands in the program.
+        Both sides of a duel would be compiled and run under today's, so no duel shows what they do. A setting of JAX is
+        among them only where the program is the same: what it did while tracing stands in the program.
         """
         acts = {COMPILE_OPTIONS, UNKNOWN_SETTINGS, CORES_GIVEN_UP}
         return tuple(
@@ -181,10 +182,10 @@ class Difference:
 
     @cached_property
     def executable(self) -> bool:
-        """Whether the compiler made the same of what is the same in all that is known.
+        """False if nothing known differs, source included, and yet the executable does.
 
-        The source must be the same, too: the order of independent lines, to which the fingerprint of the program is blind,
-        reaches the executable.
+        The source counts because the order of independent lines, to which the program's fingerprint is blind, reaches
+        the executable.
         """
         same = _same(self.now.fingerprints.executable, self.baseline.fingerprints.executable)
         return same is not False or self.source is not True or bool(self._changes)
@@ -200,7 +201,7 @@ class Difference:
 
     @cached_property
     def uncovered(self) -> str:
-        """What runs and is in no fingerprint, on whatever machine."""
+        """What the program runs that no fingerprint covers, on whatever machine."""
         now = self.now
         if now.eager and (why := why_unknown(now, self.baseline)):
             return why
@@ -216,11 +217,10 @@ class Difference:
 
     @cached_property
     def why_not_identical(self) -> str:
-        """Why time cannot be judged by identity.
+        """Why time cannot be judged by identity; empty if it can.
 
-        Identity needs the same program structure, compiler options, device assignment, environment and hardware, the same
-        input values where its work may depend on them, the same libraries where it calls native code, and a program that calls
-        no Python. For plain Python this must hold for each program that it launches; its calls are facts of their own.
+        Input values count only where the work may depend on them. Of plain Python each program that it launches must be
+        identical; its calls are facts of their own.
         """
         if self.uncovered:
             return self.uncovered
@@ -295,7 +295,7 @@ class Difference:
 
     @property
     def unexplained(self) -> bool:
-        """Whether the program alone is another one: its source, its arguments and all around it are as they were."""
+        """True if the program changed though its source, its arguments and all around it are the same."""
         around = (
             self.now.fingerprints.options == self.baseline.fingerprints.options,
             self.work,
@@ -307,7 +307,7 @@ class Difference:
 
     @cached_property
     def _changes(self) -> str:
-        """What is known to differ of what identity needs."""
+        """What differs of all that identity needs."""
         before = self.baseline.native_code
         libraries = (
             library_name(one) for target, one in self.now.native_code.items() if one and one != before.get(target)
@@ -330,7 +330,7 @@ class Difference:
 
 
 def library_name(library: str) -> str:
-    """Of a library and its hash."""
+    """The name in a text of a library and its hash."""
     return library.rpartition(" ")[0]
 
 

@@ -27,8 +27,8 @@ _COUNTED_IN = {
 }
 """Facts that count loops by their length, and the histograms that count loops of unknown length."""
 _LOOP_ONCE = frozenset({"xla_flops", "xla_bytes", "transcendentals"})
-"""Facts that take the body of a loop once: work that leaves a loop is more of them, work that goes into one less. Where no clock
-decides, they are compared all the same: then too much memory may show nowhere else, as on a target."""
+"""Facts that count the body of a loop once: work moved out of a loop makes them larger, work moved into one smaller.
+They are compared all the same where no clock decides: there too much memory may show nowhere else, as on a target."""
 _OTHER_VALUES = 1.0
 """Share by which turns may move where arguments have other values: of two draws of random numbers one may need twice as many."""
 _UNEQUAL = (
@@ -40,20 +40,13 @@ _UNEQUAL = (
 _COMPILED = frozenset({"aliased_bytes", "argument_bytes", "output_bytes"})
 """Facts that program and compiler options decide, on every backend."""
 _COMPILED_ON_CPU = frozenset({"temp_bytes", "xla_flops", "xla_bytes"})
-"""Facts that they decide where the compiler tries nothing out on the device, as it does to tune for a GPU."""
+"""Facts that both decide where the compiler tries nothing out on the device, as it does to tune for a GPU."""
 _TRIED_OUT = frozenset(
     {
-        "temp_bytes",
-        "peak_bytes",
-        "code_bytes",
-        "kernels",
-        "copied_bytes",
-        "scattered_bytes",
-        "xla_flops",
-        "xla_bytes",
-        "transcendentals",
+        "temp_bytes", "peak_bytes", "code_bytes", "kernels", "copied_bytes", "scattered_bytes", "xla_flops",
+        "xla_bytes", "transcendentals",
     }
-)
+)  # fmt: skip
 """Facts that the compiler of a GPU decides by timing kernels: another run may choose others, with their workspace."""
 OTHER_KERNELS = "the same program: its compiler timed kernels and took others than when it was recorded; run it again, or record it again"
 EDITED = (
@@ -71,14 +64,9 @@ def compare_facts(
     pass. One that only today's measurement has is not judged yet, and said so.
 
     Another compiler may change the facts of the baseline's program, so that there are three numbers: today's program by
-    today's compiler, the baseline's program by today's compiler, and what was recorded. If the first is worse than both of
-    the others, the code is to blame: REGRESSED. If it is worse than the second only, nobody ever had it better: UNDECIDED.
-    If the second is worse than the third, the environment is to blame: one more finding, UNDECIDED.
-
-    Args:
-        difference: Today's measurement beside what it is held against.
-        tolerances: The workload's own, which take the place of the policy's.
-        recorded: The facts that were recorded, where those of the baseline are of its program, compiled here.
+    today's compiler, the baseline's program by today's compiler, and what was ``recorded``. If the first is worse than
+    both of the others, the code is to blame: REGRESSED. If it is worse than the second only, nobody ever had it better:
+    UNDECIDED. If the second is worse than the third, the environment is to blame: one more finding, UNDECIDED.
     """
     own = {tolerance.fact: tolerance for tolerance in tolerances}
     now, baseline, exact = difference.now, difference.baseline, _same_compilation(difference)
@@ -106,7 +94,7 @@ def compare_facts(
 
 
 def _not_compared(policy: FactPolicy, now: Measurement, baseline: Baseline) -> Finding | None:
-    """What is said of a fact that one side lacks, or that means something else there; ``None`` if it can be compared."""
+    """A finding for a fact that one side lacks, or that means something else there; ``None`` if it can be compared."""
     today, before = (_value(side, policy.name) for side in (now, baseline))
     other = policy.other_within(now.environment, baseline.environment)
     status = Status.SAME
@@ -165,7 +153,7 @@ def _more_loops(now: Measurement, baseline: Baseline) -> int:
 
 
 def _changed_loops(now: Measurement, baseline: Baseline, histogram: str) -> bool:
-    """Whether there is less in one kind of loops and more in the other: a count of one turn against that of all."""
+    """Whether one kind of loops became fewer and the other more: one counts a single turn, the other all."""
     more = Counter(getattr(now, histogram))
     more.subtract(getattr(baseline, histogram))
     in_turns = sum(count for label, count in more.items() if label.endswith(EACH_TURN))
@@ -184,7 +172,7 @@ def _beside(finding: Finding, policy: FactPolicy, today: int, here: int, then: i
 
 
 def _allowing(policy: FactPolicy, difference: Difference) -> FactPolicy:
-    """The policy of a fact, wider where something else that differs moves it."""
+    """The policy of a fact, made wider where another difference moves the fact."""
     if policy.name == "loop_turns" and not difference.inputs:
         return replace(policy, relative=_OTHER_VALUES)
     if policy.name == "temp_bytes":

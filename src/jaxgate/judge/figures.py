@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
+from typing import Any
 
 from jaxgate.model.baseline import StoredBaseline
 from jaxgate.model.duel import Duel
-from jaxgate.model.measurement import Measured, MeasuredProgram, Measurement
+from jaxgate.model.measurement import MeasuredProgram, Measurement
 from jaxgate.model.numbers import ARRIVAL_FACTS, Facts, Phases, Samples
 from jaxgate.model.verdict import BaselineName, CallTimes, Figures
 
@@ -15,19 +16,13 @@ SUMS = ("state_bytes", "peak_bytes")
 
 
 def figures_of(now: Measurement, stored: StoredBaseline | None, duel: Duel | None = None) -> Figures:
-    """Everything that is known of a case in numbers.
-
-    Args:
-        now: Today's measurement.
-        stored: Its baseline, with the facts that its program has here; ``None`` if it has none.
-        duel: The duel of both, if one was run.
-    """
+    """Everything that is known of a case in numbers."""
     baseline = None if stored is None else stored.baseline
     reference = now.reference
     return Figures(
-        now=dict(_measured(now)),
-        stored={} if baseline is None else dict(_measured(baseline)),
-        reference={} if reference is None else dict(_compiled(reference.facts, reference.phases)),
+        now=figures_of_baseline(now),
+        stored={} if baseline is None else figures_of_baseline(baseline),
+        reference={} if reference is None else _compiled(reference.facts, reference.phases),
         environment=now.environment,
         program=now.fingerprints.program,
         baseline=None
@@ -45,32 +40,17 @@ def figures_of(now: Measurement, stored: StoredBaseline | None, duel: Duel | Non
 
 
 def figures_of_baseline(one: MeasuredProgram) -> dict[str, float]:
-    """What a baseline has in numbers, by name."""
-    return dict(_measured(one))
-
-
-def _measured(one: MeasuredProgram) -> Iterator[tuple[str, float]]:
-    yield from _compiled(one.facts, one.phases)
-    for name in ARRIVAL_FACTS:
-        if (value := getattr(one, name)) is not None:
-            yield name, value
-    yield from _called(one)
-
-
-def _compiled(facts: Facts, phases: Phases) -> Iterator[tuple[str, float]]:
-    named = [(facts, [field.name for field in fields(Facts)] + list(SUMS))]
-    named_phases = [(phases, [field.name for field in fields(Phases)])]
-    for whole, names in (*named, *named_phases):
-        for name in names:
-            if (value := getattr(whole, name)) is not None:
-                yield name, value
-
-
-def _called(one: Measured) -> Iterator[tuple[str, float]]:
+    """What a measurement or a baseline has in numbers, by name."""
+    found = _compiled(one.facts, one.phases) | {name: getattr(one, name) for name in ARRIVAL_FACTS}
     if one.samples is not None:
-        yield "run_ns", one.samples.run_ns
-        if (slow := one.samples.percentile_ns(99)) is not None:
-            yield "p99_ns", slow
+        found |= {"run_ns": one.samples.run_ns, "p99_ns": one.samples.percentile_ns(99)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _compiled(facts: Facts, phases: Phases) -> dict[str, Any]:
+    found = {name: getattr(facts, name) for name in (*(field.name for field in fields(Facts)), *SUMS)}
+    found |= {field.name: getattr(phases, field.name) for field in fields(Phases)}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _times(now: Samples | None, stored: Samples | None, duel: Duel | None) -> CallTimes:

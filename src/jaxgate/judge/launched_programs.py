@@ -14,13 +14,8 @@ from jaxgate.model.verdict import Finding
 def compare_programs(now: Measurement, baseline: Baseline, red: Collection[str]) -> Iterator[Finding]:
     """Find the changed programs that need more than before.
 
-    A program that has no counterpart is in the sums, and in the number of launches. Where programs were joined or parted, one of
-    another name is none.
-
-    Args:
-        now: Today's measurement.
-        baseline: What it is held against.
-        red: Facts whose sums are worse already, which one finding says.
+    A program that has no counterpart is in the sums, and in the number of launches. Where programs were joined or
+    parted, one of another name is none. ``red`` are facts whose sums are worse already: they are left out.
     """
     regrouped = len(now.launched_programs) != len(baseline.launched_programs)
     for ours, theirs in changed_programs(now.launched_programs, baseline.launched_programs):
@@ -29,7 +24,7 @@ def compare_programs(now: Measurement, baseline: Baseline, red: Collection[str])
 
 
 def handed_on_bytes(now: Measurement, baseline: Baseline) -> int:
-    """What programs that are gone gave to others of their call, at most: within one program it is a temporary."""
+    """Most bytes that programs which are gone gave to others of their call: within one program these are temporaries."""
     names = {one.name for one in now.launched_programs}
     if len(now.launched_programs) >= len(baseline.launched_programs):
         return 0
@@ -54,7 +49,7 @@ def _compared(now: LaunchedProgram, before: LaunchedProgram, red: Collection[str
 
 
 def why_unknown(now: Measurement, baseline: Baseline) -> str:
-    """What is not known of plain Python that would have to be the same; empty if all is known."""
+    """What plain Python would have to have the same and is not known; empty if all is known."""
     if not now.launched_programs:
         return f"the programs of the plain Python are unknown: {now.unknown.get('xla_flops', 'none was recorded')}"
     for what, name in (("launches", "launches"), ("calls", "python_calls")):  # launches confirm that all were recorded

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from jaxgate.model.decision import Status
+from jaxgate.model.decision import ALWAYS_FAIL, Status
 from jaxgate.model.verdict import Finding, TimeVerdict, Verdict
 
-ALWAYS_FAIL = frozenset({Status.RESOURCE_EXHAUSTED, Status.INVALID, Status.REGRESSED, Status.SLOWER})
 FAIL_IF_STRICT = frozenset({Status.NO_BASELINE, Status.STALE_BASELINE})
 
 MEMORY = frozenset({"temp_bytes", "argument_bytes", "output_bytes", "peak_bytes", "state_bytes"})
@@ -24,14 +23,7 @@ def is_red(status: Status, *, strict: bool) -> bool:
 def conclude(
     verdict: Verdict, findings: Sequence[Finding], time: TimeVerdict | None = None, *, strict: bool
 ) -> Verdict:
-    """The verdict that follows from its findings: status, whether it fails, and whether it accuses the machine.
-
-    Args:
-        verdict: Everything else that is said of the case.
-        findings: What was checked.
-        time: What is known about its time; what the verdict says of it by default.
-        strict: Whether a missing or stale baseline fails.
-    """
+    """The verdict that follows from its findings: status, whether it fails, and whether it accuses the machine."""
     time = verdict.time if time is None else time
     status = severest((*(finding.status for finding in findings), time.status))
     red = [finding for finding in findings if is_red(finding.status, strict=strict)]
@@ -46,7 +38,7 @@ def conclude(
 
 
 def waits_for_confirmation(verdict: Verdict) -> bool:
-    """Whether nothing but the clocks of one process makes it red: a slow-down, a phase, or claims about run time."""
+    """Whether only the clocks of one process make it red: a slow-down, a phase, or claims about run time."""
     red = [finding for finding in verdict.findings if finding.status in ALWAYS_FAIL]
     return bool(red) and all(finding.kind in ("time", "phase") or finding.decision is not None for finding in red)
 
@@ -62,7 +54,7 @@ def severest(statuses: Iterable[Status]) -> Status:
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Sort by severity; of two alike the fact first, which says more than the claim it breaks; clocks last."""
+    """Sort by severity; of two alike the fact comes before the claim that it breaks, clocks last."""
 
     def rank(finding: Finding) -> tuple[int, bool, bool]:
         by_clock = finding.decision is not None or finding.kind == "phase"

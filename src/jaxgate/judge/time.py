@@ -26,11 +26,11 @@ from jaxgate.model.verdict import Finding, TimeVerdict
 from jaxgate.model.words import MAX_CHANGES_NAMED, plural, shortlist
 
 TIMES = 3.0
-"""A call that takes no longer than this many times what was recorded may be the machine."""
+"""A call up to this many times slower than recorded may be the machine's doing."""
 WAIT_NS = 20_000_000.0
-"""What the average call must take longer than the median one: a core that is given to somebody else is back before."""
+"""Some calls wait only if the mean exceeds the median by 20 ms; a borrowed core comes back sooner."""
 FLOOR_NS = 100_000.0
-"""Nor one that takes no more than this longer: a switch of threads costs as much."""
+"""A call at most 100 µs slower than recorded is never SLOWER by this rule: a thread switch costs that much."""
 OTHER_VALUES = " (input values changed; no operation's work depends on them)"
 AS_MANY_TURNS = " (input values changed; loops and branches, all that depends on them, run as often)"
 BOTH_OF_TODAY = "a duel would give both sides today's settings: --perf-against NAME=VALUE times both"
@@ -41,7 +41,7 @@ _RESULTS = {
     False: "results differ from the baseline's; ",
     None: "results are too large to be compared with the baseline's; ",
 }
-"""What a duel says of them."""
+"""What a reason says of the results of both sides of a duel."""
 
 
 def judge_time(
@@ -55,13 +55,7 @@ def judge_time(
 ) -> TimeVerdict:
     """Judge time: by identity of programs or executables where no clock is needed, else by the duel that was run.
 
-    Args:
-        difference: Today's measurement beside the baseline.
-        decision: What the duel said, if one was run.
-        no_duel: Why none was run.
-        same_executable: Whether both programs compile to the same executable here.
-        arrives_worse: Whether arguments arrive with more to do: a call then takes longer than its program.
-        stored: What the stored time says (``against_stored``); ``None`` where it says nothing.
+    ``stored`` is what the stored time says (``against_stored``).
     """
     why = difference.why_not_identical
     alike = bool(why) and same_executable and decision is None and not difference.settings
@@ -95,8 +89,8 @@ def against_stored(difference: Difference, record: StoredBaseline) -> Decision |
     """Whether a call takes far longer than its baseline's did, on the same hardware, whatever else changed.
 
     Returns:
-        SLOWER or SAME, with both times; ``None`` where the stored time says nothing of this case, as where several devices are
-        CPUs: ranks that share cores wait for each other as long as chance has it, on a busy machine 4 × as long.
+        SLOWER or SAME, with both times; ``None`` where the stored time says nothing of this case, such as on several devices
+        that are CPUs: ranks that share cores wait for each other at random, on a busy machine 4 × as long.
     """
     now, baseline = difference.now, difference.baseline
     shared = now.hardware.platform == "cpu" and now.hardware.devices > 1
@@ -135,7 +129,7 @@ def hold_stored(samples: Samples, phases: Phases, recorded: Samples, recorded_ph
 
 
 def _waits(samples: Samples, recorded: Samples) -> bool:
-    """Whether the average of the calls lies far above their median, as it did not when they were recorded: some of them wait.
+    """Whether some calls wait: their mean lies far above their median, and did not when they were recorded.
 
     A busy machine makes calls slower, and few of them by so much.
     """
@@ -164,7 +158,7 @@ def _undecided_anywhere(difference: Difference) -> bool:
 
 
 def _far_slower(time: TimeVerdict, stored: Decision, difference: Difference) -> TimeVerdict:
-    """The stored time contradicts what was said. Of another program nothing says that it is something outside of it."""
+    """The stored time contradicts what was said. It blames what is outside the program only where the program is the same."""
     compiler = "the code of the compiler, or " if difference.compiler else ""
     outside = (
         f": {compiler}something outside the program"
@@ -176,7 +170,7 @@ def _far_slower(time: TimeVerdict, stored: Decision, difference: Difference) -> 
 
 
 def _vouched_for(time: TimeVerdict, stored: Decision | None, difference: Difference) -> TimeVerdict:
-    """The same executable of another compiler: the text says nothing of its code, the stored time does."""
+    """The verdict on the same executable of another compiler: its text says nothing of its code, the stored time does."""
     if not difference.compiler:
         return time
     if stored is not None:

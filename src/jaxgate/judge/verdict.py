@@ -1,6 +1,6 @@
 """The verdict of a case: claims first, then the baseline, then facts; time by identity.
 
-A baseline whose program takes other arguments than today's: which of them changed, and whether a setting did it.
+It also explains a stale baseline: which arguments of its program changed, and whether a setting did it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _shape(leaf: Leaf) -> str:
 
 
 PYTHON = frozenset({"python_calls", "jax_calls"})
-"""What a call does besides the device program, which identity speaks of."""
+"""Facts of what a call does besides the device program: time that is SAME by identity does not cover them."""
 _AT = re.compile(r" at (\S+\.py:\d+)")
 """The line that a cause names."""
 NOT_TIMED = TimeVerdict(status=Status.UNDECIDED, reason="not judged")
@@ -117,19 +117,8 @@ def judge(
 ) -> Verdict:
     """Judge one case.
 
-    Args:
-        case: ``family/sentence``.
-        claims: The case's own claims.
-        now: Today's measurement.
-        record: The baseline for this hardware, or one borrowed from hardware of the same platform.
-        strict: Whether a missing or stale baseline fails (the rule under CI).
-        tolerances: Facts of this case that may move by another amount than the policy says.
-        elsewhere: Hardware that has a baseline which cannot be used here, to be named if there is none.
-        decision: What a duel with the baseline's program said, if the program changed and one was run.
-        no_duel: Why none was run.
-        same_executable: Whether today's program and the baseline's compile to the same executable here.
-        reference_duel: The duel with the reference, for claims about run time.
-        duel_energy: What was counted of both sides of the duel with the baseline's program; it decides nothing.
+    ``record`` may be of other hardware of the same platform. ``elsewhere`` is hardware with a baseline that cannot be
+    used here. ``duel_energy`` decides nothing.
     """
     tolerances = tuple(tolerances)
     baseline = None if record is None else record.baseline

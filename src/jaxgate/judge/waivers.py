@@ -21,11 +21,7 @@ _FINE = (Status.SAME, Status.FASTER, Status.IMPROVED, Status.EXPECTED)
 def apply_waivers(verdict: Verdict, waivers: Iterable[Waiver], *, today: date, strict: bool) -> Verdict:
     """Judge a case again with what is accepted for a while.
 
-    Args:
-        verdict: The verdict without waivers.
-        waivers: All waivers; those of other cases are passed over.
-        today: The UTC date; a waiver applies up to and on its last day.
-        strict: Whether a missing or stale baseline fails.
+    A waiver applies up to and on its last day (UTC); those of other cases are passed over.
 
     Returns:
         The verdict. A finding that a waiver covers is WAIVED; one whose waiver expired or is exceeded keeps its

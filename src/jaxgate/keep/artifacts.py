@@ -33,9 +33,8 @@ class ForeignFolderError(Exception):
 class Artifacts:
     """The bundles of one run.
 
-    Args:
-        root: The folder; made with the first file.
-        run: Names a run of several processes: the first of them empties the folder. Empty for one process.
+    The folder ``root`` is made with the first file. ``run`` names a run of several processes, of which the first
+    empties the folder; empty for one process.
 
     Attributes:
         root: The folder.
@@ -143,12 +142,7 @@ class Artifacts:
 
 
 def refuse_foreign(path: Path, mark: str, what: str) -> None:
-    """Let nothing be lost: a file that is to be written must not be there yet, or be one that we wrote.
-
-    Args:
-        path: The file; a link is somebody's, wherever it leads.
-        mark: What stands at the beginning of ours.
-        what: What ours is called.
+    """Refuse to write over a file that is not ours: it must not be there yet, or begin with ``mark``. A link is never ours.
 
     Raises:
         RefusedFileError: If it is anything else.

@@ -28,12 +28,7 @@ _FINGERPRINT, _DIGEST = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{64}")
 
 
 def baseline_files(root: Path, folder: str = "*") -> list[Path]:
-    """The baselines of a project, without their stored times.
-
-    Args:
-        root: The folder of the baselines.
-        folder: The one in it, of one hardware and release line; or a pattern.
-    """
+    """The baselines of a project, without their stored times; ``folder`` is one of hardware and release line, or a pattern."""
     return sorted(root.glob(f"{folder}/*/*.json"))
 
 
@@ -59,19 +54,16 @@ COPIED = (
 
 
 def is_copied(path: Path, case: str, found: str) -> bool:
-    """Whether a file of one case speaks of another one that has its own, too; one that was moved (``git mv``) does not."""
+    """Whether a file of one case holds another one that has its own file, too; one that was moved (``git mv``) does not."""
     folder = path.parents[case.count("/")]
     parts = found.split("/")
     return ".." in parts or len(parts) != case.count("/") + 1 or os.path.lexists(folder.joinpath(f"{found}.json"))
 
 
 def files_of_case(root: Path, case: str, other: str) -> Iterator[tuple[Path, Path]]:
-    """The files that a case has, of all hardware and release lines, each with its path under another name.
+    """The files that a case has, of all hardware and release lines, each with its path under the name ``other``.
 
-    Args:
-        root: The folder of the baselines.
-        case: Its name.
-        other: The other one; what has a file already is left out.
+    A file is left out if there is one under that name already.
     """
     for pattern in (f"*/{case}.json", f"*/times/{case}.json"):
         for path in sorted(root.glob(pattern)):
@@ -108,12 +100,7 @@ def recorded_by(root: Path, case: str) -> frozenset[str]:
 
 
 class BaselineStore:
-    """The baselines of one project, as one release line of jax looks for them.
-
-    Args:
-        root: Their folder.
-        line: The release line of the jax that runs, for example ``0.12``.
-    """
+    """The baselines of one project, as one release line of jax, such as ``0.12``, looks for them."""
 
     def __init__(self, root: Path, line: str) -> None:
         self.root = root
@@ -171,7 +158,7 @@ class BaselineStore:
         return tuple(sorted({pair[0] for pair in slugs if pair is not None} - {hardware.slug}))
 
     def _others(self, hardware: HardwareKey, case: str) -> list[tuple[tuple[int, ...], str, str]]:
-        """What else has a file for a case: how near it is, its release line, its folder; the nearest first."""
+        """Files of a case elsewhere: how near each is, its release line, its folder; the nearest first."""
         found = []
         for folder in self.root.iterdir() if self.root.is_dir() else ():
             named = split_folder_name(folder.name)

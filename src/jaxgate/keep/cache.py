@@ -1,8 +1,7 @@
-"""What is remembered between runs of references, and of duels with them. It may be deleted: that costs time only.
+"""What is remembered between runs: references, duels with them, noise floors of a machine, and JAX's defaults.
 
-The noise floors of a machine, in pytest's cache of a checkout. They may be deleted: a run then knows no floor.
-
-JAX's defaults, remembered for this user: asking takes a process, and they are an installation's, not a project's.
+All of it may be deleted, which costs time; without noise floors a run knows none. Defaults belong to an installation,
+so they are kept for this user; the rest lies in pytest's cache of a checkout.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def _forget_oldest(folder: Path) -> None:
 
 
 def _entry(path: Path) -> tuple[float, int, Path]:
-    """When it was written, and its size."""
+    """When an entry was written, its size, and its file."""
     try:
         found = path.stat()
     except OSError:
@@ -145,11 +144,7 @@ class FloorStore:
     def save(
         self, hardware: HardwareKey, environment: Mapping[str, str], floors: Mapping[str, NoiseFloor]
     ) -> Path | None:
-        """Keep the floors of some cases beside those of others, if these were measured in the same environment.
-
-        Returns:
-            The file; ``None`` if nothing is kept.
-        """
+        """Keep the floors of some cases beside those of others that this environment gave; gives the file, if any."""
         path = self.path(hardware)
         if path is None:
             return None
@@ -167,9 +162,7 @@ class FloorStore:
 def remembered_defaults(installation: str, ask: Callable[[], JaxDefaults | None]) -> JaxDefaults | None:
     """The defaults of an installation of JAX: as remembered, else asked for and remembered.
 
-    Args:
-        installation: What identifies the installation.
-        ask: Finds them out; ``None`` where it cannot, which is not remembered.
+    ``ask`` finds them out; a ``None`` of it is not remembered.
     """
     name = f"defaults-{hashlib.sha256(installation.encode()).hexdigest()[:16]}.json"
     with suppress(OSError, ValueError, TypeError):

@@ -1,6 +1,6 @@
 """What goes to a fresh process and comes back: a duel with its programs and arguments.
 
-Arrays in files: NumPy's format, with the types that NumPy alone does not know as bytes.
+Arrays are in NumPy's format; types that NumPy alone does not know go as bytes.
 """
 
 from __future__ import annotations

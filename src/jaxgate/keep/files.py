@@ -1,6 +1,4 @@
-"""Files that are either the old one or the new one, never half of one; and one that others add to.
-
-The one way in which stored files are read: only regular files, of bounded size, before and after unpacking.
+"""Files on disk: written whole or not at all, and read only if they are regular and of bounded size, packed and unpacked.
 
 A pull request decides what lies in a checkout: a pipe hangs whoever opens it, a link to a device has no end, a few bytes
 unpack to gigabytes, and brackets in brackets exhaust Python's stack.
@@ -49,19 +47,19 @@ def append_page(file: Path, text: str) -> None:
 
 
 TEXT_BYTES = 10_000_000
-"""JSON, TOML, Markdown: the largest baseline of this project has 190 kB."""
+"""Most bytes of JSON, TOML, Markdown: the largest baseline of this project has 190 kB."""
 RUN_BYTES = 64 * 1024**2
-"""The results of a run: 5.3 kB a case."""
+"""Most bytes of the results of a run, which take 5.3 kB a case."""
 PROGRAM_BYTES = 64 * 1024**2
-"""A program, packed or not: this project's largest has 51 kB, and what one captures is limited to 64 kB."""
+"""Most bytes of a program, packed or not: this project's largest has 51 kB, and what one captures is limited to 64 kB."""
 ARRAYS_BYTES = 1024**3
-"""The results of a reference; entries beyond as much are forgotten anyway."""
+"""Most bytes of the results of a reference: larger entries are forgotten anyway."""
 OWN_BYTES = 1024**4
-"""What this run wrote for a process that it started: the arguments of a case, which may fill a device."""
+"""Most bytes that this run wrote for a process that it started: the arguments of a case may fill a device."""
 _WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-"""A pipe that nobody writes to is opened at once, a terminal does not become this process's."""
+"""Flags to open a pipe that nobody writes to at once, and a terminal without making it this process's."""
 _LARGEST = 2**63 - 1
-"""Beyond, arithmetic with floats overflows; no count, time or size comes near."""
+"""The largest number that is read: beyond it floats overflow, and no count, time or size comes near."""
 _GZIP = 16 + zlib.MAX_WBITS
 
 

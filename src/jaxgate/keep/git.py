@@ -1,9 +1,4 @@
-"""git, asked about a checkout.
-
-What git knows: where a recording comes from, and what is known of the files that it wrote.
-
-The baselines that a revision of git has stored, in a folder that is removed afterwards.
-"""
+"""git, asked about a checkout: where a recording comes from, what became of its files, which baselines a revision has."""
 
 from __future__ import annotations
 
@@ -55,21 +50,21 @@ def run_git(folder: Path, *arguments: str, timeout_s: float | None = TIMEOUT_S) 
     """What git answers, without white space around it; ``None`` if it refuses, is not there, or takes too long.
 
     A pull request decides what lies in the checkout, so git runs nothing of it, and is not asked inside a folder that
-    looks like a repository of its own.
-
-    Args:
-        folder: A folder inside the checkout.
-        arguments: The command.
-        timeout_s: Seconds that it may take; ``None`` for any number, where it writes a whole checkout.
+    looks like a repository of its own. ``folder`` lies inside the checkout. ``timeout_s`` is ``None`` where git writes
+    a whole checkout.
     """
     if _in_embedded_repository(folder):
         return None
-    command = git_command(folder, *arguments)
+    answer = _answered(git_command(folder, *arguments), timeout_s)
+    return None if answer is None else os.fsdecode(answer).strip()  # names of files are bytes
+
+
+def _answered(command: list[str], timeout_s: float | None) -> bytes | None:
     try:
         answer = subprocess.run(command, capture_output=True, check=False, timeout=timeout_s)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return os.fsdecode(answer.stdout).strip() if answer.returncode == 0 else None  # names of files are bytes
+    return answer.stdout if answer.returncode == 0 else None
 
 
 def _in_embedded_repository(folder: Path) -> bool:
@@ -96,9 +91,7 @@ def utc_today() -> dt.date:
 def read_provenance(project: Path, *, today: dt.date | None = None) -> Provenance:
     """Describe the checkout that a recording is made from.
 
-    Args:
-        project: A folder inside the checkout; one without git has no commit.
-        today: The date; the UTC date of now by default.
+    Without git there is no commit.
     """
     date = today or utc_today()
     commit = run_git(project, "rev-parse", "HEAD") or None
@@ -113,8 +106,7 @@ def read_provenance(project: Path, *, today: dt.date | None = None) -> Provenanc
 def uncommitted(folder: Path) -> tuple[str, ...] | None:
     """The files under a folder that differ from the last commit, removed and new ones too, relative to the folder.
 
-    Returns:
-        ``None`` where git does not know: there is no checkout, or the folder lies outside it.
+    ``None`` where git does not know: there is no checkout, or the folder lies outside it.
     """
     if not folder.is_dir():
         return None
@@ -160,7 +152,7 @@ _HUNK = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 
 
 def changed_lines(folder: Path, base: str) -> dict[str, list[int]]:
-    """The lines of Python that a checkout changes since a commit, by file within the repository; of lines that are gone the one before."""
+    """Lines of Python that a checkout changes since a commit, by file within the repository; of gone lines the one before."""
     found: dict[str, list[int]] = {}
     file = ""
     for line in (run_git(folder, *_DIFF, base, "--", ":/*.py") or "").splitlines():
@@ -175,7 +167,7 @@ def changed_lines(folder: Path, base: str) -> dict[str, list[int]]:
 def judge_edits(folder: Path, base: str) -> tuple[str, ...]:
     """Lines that a checkout changes since a commit and that say how it is judged, ``conftest.py: + perf_strict = false``.
 
-    Of Python and of settings: options, tolerances, what is expected, marks that leave a test out.
+    They are lines of Python and of settings: options, tolerances, what is expected, marks that leave a test out.
     """
     answer = run_git(folder, *_DIFF, base, "--", "*.py", "*.toml", "*.ini", "*.cfg", "*.yml", "*.yaml") or ""
     file, found = "", []
@@ -189,7 +181,7 @@ def judge_edits(folder: Path, base: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionFiles:
-    """What a revision has."""
+    """The baselines of a revision, and which one it is."""
 
     folder: Path  # holds its baselines as the folder of the baselines does, without programs and log
     commit: str  # the revision's full name
@@ -200,9 +192,7 @@ class RevisionFiles:
 def revision_files(root: Path, revision: str) -> Iterator[RevisionFiles | None]:
     """Give the baselines of a revision; ``None`` if git does not know it, or it has no baseline there.
 
-    Args:
-        root: The folder of the baselines; it need not exist in the checkout any more.
-        revision: A commit, a branch, a tag.
+    The folder need not exist in the checkout any more.
 
     Raises:
         UsageError: If git cannot hand them over.
@@ -241,8 +231,4 @@ def _nearest(root: Path) -> Path:
 def _pack(top: Path, commit: str, folder: str) -> bytes:
     """A tar of the baselines; empty if there is none, which git refuses."""
     command = git_command(top, "archive", "--format=tar", commit, "--", f":(glob){Path(folder).as_posix()}/*/*/*.json")
-    try:
-        answer = subprocess.run(command, capture_output=True, check=False, timeout=TIMEOUT_S)
-    except (OSError, subprocess.TimeoutExpired):
-        return b""
-    return answer.stdout if answer.returncode == 0 else b""
+    return _answered(command, TIMEOUT_S) or b""

@@ -1,7 +1,4 @@
-"""Everything stored for a project, read without judging it: for ``jaxgate baselines``.
-
-Baselines recorded elsewhere become those of a project: for hardware and a release line that have none yet.
-"""
+"""Everything stored for a project, read without judging it; and baselines of another project, copied into this one."""
 
 from __future__ import annotations
 
@@ -26,10 +23,8 @@ from jaxgate.model.waiver import Waiver
 def read_inventory(root: Path, *, today: date, elsewhere: AbstractSet[tuple[str, str]] | None = None) -> Inventory:
     """Read all baselines, programs and waivers of a project.
 
-    Args:
-        root: The folder of the baselines.
-        today: The UTC date; a waiver applies up to and on its last day.
-        elsewhere: Programs that a store beside git has, by fingerprint and digest; ``None`` without such a store.
+    A waiver applies up to and on its last day (UTC). ``elsewhere`` has the programs of a store beside git, by
+    fingerprint and digest; ``None`` without one.
     """
     baselines, unreadable = read_all(root)
     store = ProgramStore(root)
@@ -74,7 +69,7 @@ def _kept(
 
 
 def _waivers(root: Path, today: date) -> tuple[tuple[Waiver, ...], str]:
-    """Those in force; or why they cannot be read."""
+    """The waivers in force; or why they cannot be read."""
     try:
         read_drift_starts(root)  # the other entries of the file
         return tuple(waiver for waiver in read_waivers(root) if today <= waiver.expires), ""
@@ -91,13 +86,8 @@ def adopt_revision(
 ) -> list[str]:
     """Copy the baselines of one hardware and release line with their programs, and log it.
 
-    Args:
-        other: Folder of baselines that holds them.
-        into: Folder of baselines that has none of these.
-        folder: The one of hardware and release line.
-        without: Names of cases whose baselines are left there.
-        serves: Whether a stored program may stand for a new one of its structure: ``serves(stored, content=new)``.
-        why: The reason, for the log.
+    Cases in ``without`` are left out. ``serves(stored, content=new)`` says if a stored program may stand for a new one
+    of its structure.
 
     Returns:
         The names of the cases; none if there are such baselines already, which are somebody's decision.

@@ -36,14 +36,8 @@ def append_log(
 ) -> Path:
     """Add the entry of a recording on one hardware, with one release line of jax.
 
-    Args:
-        root: The folder of the baselines.
-        created: Cases that had no baseline before.
-        refreshed: Cases whose baseline was replaced.
-        folder: That of hardware and release line.
-        why: The reason that was given; an empty one is written down as such.
-        worse: Of refreshed cases that are worse than before in something, within its tolerance or not: the figure that is worst.
-        energy: Of cases whose energy is known: that of a call, in words; no baseline keeps it.
+    An empty reason is written down as such. ``worse`` has the worst figure of each refreshed case that lost something,
+    within its tolerance or not. ``energy`` is that of a call, in words: no baseline keeps it.
     """
 
     def named(case: str) -> str:

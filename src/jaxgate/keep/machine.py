@@ -4,10 +4,8 @@ One lock file for each user keeps two runs in two terminals, or several workers 
 times. The operating system releases the lock of a process that dies. Each holder writes who it is into a file beside the
 lock, so that a process that waits can print it.
 
-The folder of this user's locks on this machine, which nobody else can fill or exchange.
-
-It has one name for all processes of a user, in a folder that all users share: another one may have made it first, with links
-in it that lead to files of this user's.
+The lock's folder has one name in a folder that all users share: another user may have made it first, with links in it
+that lead to files of this one.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def lock_folder() -> Path:
-    """The folder: in the one for temporary files, or in the user's cache where that name is not this user's alone.
+    """The folder of locks: among temporary files, or in the user's cache if that name is not this user's alone.
 
     Raises:
         RefusedFileError: If neither is.
@@ -76,8 +74,7 @@ def made_private(folder: Path) -> Path:
 def started(pid: int) -> str | None:
     """When a process was started, as the kernel counts it: another one, or a thread, may have its number later.
 
-    Returns:
-        ``None`` once it has ended, and an empty text where the system does not say when it was.
+    ``None`` once it has ended, and empty where the system does not say.
     """
     try:
         state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -103,10 +100,7 @@ State = Literal["out", "working", "alone"]
 
 
 class Machine:
-    """This process's hold on the machine.
-
-    Args:
-        folder: Where the lock lies; by default the user's.
+    """This process's hold on the machine; the lock lies in the user's folder by default.
 
     Attributes:
         problem: Why there is no lock, so that other runs may disturb the times of this one; empty if there is one.
@@ -134,12 +128,12 @@ class Machine:
         self._enter("working", waiting)
 
     def alone(self, waiting: Callable[[], None] = lambda: None) -> None:
-        """Time: once nobody else works or times, and until this process does something else."""
+        """Time, once nobody else works or times; until this process does something else."""
         self._enter("alone", waiting)
 
     @contextmanager
     def hold(self, say: Callable[[str], None], *, alone: bool = False) -> Iterator[None]:
-        """Hold it for a while, alone or beside others that work; ``say`` is given one line if that is not at once."""
+        """Hold the machine for a while, alone or beside others that work; ``say`` is given one line if that is not at once."""
         (self.alone if alone else self.work)(lambda: say(self.awaited))
         try:
             yield
@@ -148,11 +142,11 @@ class Machine:
 
     @property
     def awaited(self) -> str:
-        """For whom this process waits, as a line."""
+        """Whom this process waits for, as a line."""
         return f"waiting for {self.others() or 'another run'}"
 
     def leave(self) -> None:
-        """Let the others."""
+        """Release the machine."""
         state, self._state = self._state, "out"
         if self._locks is None or state == "out":
             return
@@ -195,35 +189,30 @@ class Machine:
             return
         self.leave()  # a lock that others read cannot be taken to write
         turn, lock = self._locks
-        patience = _Patience(waiting)
-        patience.take(turn.acquire)
+        waited = False
+
+        def take(acquire: Callable[..., object]) -> None:
+            """Wait in steps, so that Ctrl-C ends it, and say once that it waits."""
+            nonlocal waited
+            while True:
+                try:
+                    acquire(timeout=STEP_S if waited else 0)
+                except Timeout:
+                    if not waited:
+                        waited = True
+                        waiting()
+                else:
+                    return
+
+        take(turn.acquire)
         try:
-            patience.take(lock.acquire_write if state == "alone" else lock.acquire_read)
+            take(lock.acquire_write if state == "alone" else lock.acquire_read)
         finally:
             turn.release()
         self._state = state
         self._say()
         if state == "alone":
             os.environ[HELD] = str(os.getpid())
-
-
-class _Patience:
-    """Waits for a lock in steps, so that Ctrl-C ends it, and says once that it waits."""
-
-    def __init__(self, waiting: Callable[[], None]) -> None:
-        self._waiting = waiting
-        self._waited = False
-
-    def take(self, acquire: Callable[..., object]) -> None:
-        while True:
-            try:
-                acquire(timeout=STEP_S if self._waited else 0)
-            except Timeout:
-                if not self._waited:
-                    self._waited = True
-                    self._waiting()
-            else:
-                return
 
 
 def lock_of(path: Path) -> FileLock:

@@ -1,6 +1,6 @@
 """Stored programs: one compressed file for each structural fingerprint, under ``<baselines>/programs/``.
 
-Programs that no baseline names: found by reading every baseline of every hardware, removed only then.
+A program is removed only if no baseline of any hardware names it.
 """
 
 from __future__ import annotations
@@ -40,15 +40,7 @@ class ProgramStore:
         return self.folder / f"{fingerprint}{SUFFIX}"
 
     def load(self, fingerprint: str, digest: str | None = None) -> bytes | None:
-        """Read a program.
-
-        Args:
-            fingerprint: Its structural fingerprint.
-            digest: SHA-256 that its content must have, if that is known.
-
-        Returns:
-            The content; ``None`` if there is none, it is damaged, or it is another one.
-        """
+        """Read a program; ``None`` if there is none, it is damaged, or its SHA-256 is not ``digest``."""
         for path in self._paths(fingerprint):
             content = _read(path)
             if content is not None and digest in (None, _digest(content)):
@@ -72,10 +64,7 @@ class ProgramStore:
     def save(self, fingerprint: str, content: bytes, serves: Callable[[bytes], bool] = lambda _: True) -> str:
         """Keep a program, unless one of this structure that serves as well is there already.
 
-        Args:
-            fingerprint: Its structural fingerprint.
-            content: The program.
-            serves: Whether a stored program may stand for it; if not, both are kept.
+        ``serves`` says if a stored program may stand for this one; if not, both are kept.
 
         Returns:
             SHA-256 of the content that stands for the program now.
@@ -120,12 +109,7 @@ class ProgramStore:
 
 
 def open_programs(baselines: Path, url: str, cache: Path | None = None) -> ProgramStore:
-    """The programs of a project's baselines.
-
-    Args:
-        baselines: The folder of the baselines.
-        url: The store beside git; empty where the project has none.
-        cache: Folder for copies of what was read there.
+    """The programs of a project's baselines; ``url`` is the store beside git, empty where there is none.
 
     Raises:
         UsageError: If nothing that is installed knows such an address.
@@ -171,14 +155,9 @@ def named_by(baselines: Iterable[Baseline]) -> Named:
 
 
 def find_unreferenced(root: Path, named: Named, *, only: Collection[str] | None = None) -> list[Path]:
-    """The stored programs that none of the baselines names.
+    """The stored programs that none of the baselines names; ``only`` those of some structures.
 
     A damaged file of a structure that is named stays: git has it whole.
-
-    Args:
-        root: The folder of the baselines.
-        named: What all of them name.
-        only: Structures to look at; ``None`` for all.
     """
     structures = {fingerprint for fingerprint, _ in named}
     store = ProgramStore(root)
@@ -217,10 +196,7 @@ def move_to(shelf: Shelf, root: Path, named: Named) -> tuple[list[tuple[Path, in
 
 
 def collect(root: Path, only: Collection[str]) -> list[tuple[Path, int]]:
-    """Remove the programs of some structures that no baseline of any hardware names.
-
-    Returns:
-        What was removed, with its size in bytes.
+    """Remove the programs of some structures that no baseline of any hardware names; gives them with their sizes in bytes.
 
     Raises:
         CorruptBaselineError: If a baseline cannot be read: its program would look unreferenced. Nothing is removed.

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from jaxgate.keep.files import RUN_BYTES, read_json
+from jaxgate.keep.files import RUN_BYTES, read_json, read_text
 from jaxgate.keep.strict import adapter_of, first_problem
 from jaxgate.model.outcome import RESULTS_SCHEMA, RunRecord
 
@@ -25,6 +25,14 @@ def read_run_file(path: Path) -> Any:
         ValueError: If it is not JSON.
     """
     return read_json(path, limit=RUN_BYTES)
+
+
+def page_of(folder: Path) -> str:
+    """The page that a run left in a folder; empty where there is none that can be read."""
+    try:
+        return read_text(folder / "summary.md")
+    except (OSError, ValueError):
+        return ""
 
 
 def results_file(path: Path) -> Path:
@@ -67,7 +75,7 @@ def parse_results(content: object) -> RunRecord:
 
 
 def _whole(content: dict[str, Any]) -> dict[str, Any]:
-    """With the environment in each case; the file has each environment once, and cases name it by its place."""
+    """The content with the environment in each case: the file has each environment once, and cases name it by its place."""
     environments = content.get("environments", [])
     if not isinstance(environments, list) or not isinstance(content["cases"], list):
         raise UnreadableResultsError("expected lists under `environments` and `cases`")

@@ -33,7 +33,7 @@ class CorruptBaselineError(Exception):
 
 
 def adapter_of(kind: type[Content]) -> TypeAdapter[Content]:
-    """What reads and writes a type; made once, as that takes long. It raises pydantic's ``ValidationError``."""
+    """What reads and writes a type, made once, as that takes long. It raises pydantic's ``ValidationError``."""
     from pydantic import TypeAdapter  # noqa: PLC0415 - every collection of gates imports this module, and few read with it
 
     if kind not in _ADAPTERS:
@@ -42,13 +42,7 @@ def adapter_of(kind: type[Content]) -> TypeAdapter[Content]:
 
 
 def read_strict(path: Path, kind: type[Content], *, schema: int, may_lack: Collection[str] = ()) -> Content:
-    """Read one file.
-
-    Args:
-        path: The file.
-        kind: What it holds.
-        schema: The one that it must be of.
-        may_lack: Keys that came later than the schema, dotted; they have their defaults where they are not there.
+    """Read one file; keys that came later than the ``schema`` (dotted, ``may_lack``) have their defaults where they lack.
 
     Raises:
         CorruptBaselineError: If it cannot be trusted; names the key.
@@ -71,7 +65,7 @@ def read_strict(path: Path, kind: type[Content], *, schema: int, may_lack: Colle
 
 
 _NUMBERS = re.compile(r"\[\n((?:\s+[-+.\deE]+,?\n)+)\s*\]")
-"""A list of numbers as ``json`` indents it, which goes on one line; no text of JSON holds the end of a line."""
+"""A list of numbers as ``json`` indents it, which goes on one line; no text in JSON has a line end."""
 
 
 def write_strict(path: Path, content: object) -> None:

@@ -5,61 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar
 
 from jaxgate.model.measurement import MeasuredProgram, Measurement
-from jaxgate.model.numbers import STRICT, Facts, Samples
+from jaxgate.model.numbers import Facts, Samples, Strict
 from jaxgate.model.program import ProgramRecord
 
 BASELINE_SCHEMA = 5
 LATER_KEYS = frozenset(
     {
-        "called",
-        "facts.block_bytes",
-        "facts.copied_bytes",
-        "facts.cyclic_arrays",
-        "facts.cyclic_objects",
-        "facts.host_reads",
-        "facts.host_waits",
-        "facts.jax_calls",
-        "facts.jitted",
-        "facts.kept_arrays",
-        "facts.kernels",
-        "facts.loop_turns",
-        "facts.python_calls",
-        "facts.random_bits",
-        "facts.remade_jits",
-        "facts.replicated_bytes",
-        "facts.scattered_bytes",
-        "facts.trace_calls",
-        "facts.trace_equations",
-        "facts.transcendentals",
-        "facts.unmatched_names",
-        "fingerprints.devices",
-        "fingerprints.executable",
-        "first",
-        "growth",
-        "kernels",
-        "later",
-        "launched_programs",
-        "libraries",
-        "native_code",
-        "phases.dispatch_ns",
-        "phases.trace_wait_ns",
-        "steps",
-        "traced",
-        "transferred",
-        "turns",
+        "called", "facts.block_bytes", "facts.copied_bytes", "facts.cyclic_arrays", "facts.cyclic_objects",
+        "facts.host_reads", "facts.host_waits", "facts.jax_calls", "facts.jitted", "facts.kept_arrays",
+        "facts.kernels", "facts.loop_turns", "facts.python_calls", "facts.random_bits", "facts.remade_jits",
+        "facts.replicated_bytes", "facts.scattered_bytes", "facts.trace_calls", "facts.trace_equations",
+        "facts.transcendentals", "facts.unmatched_names", "fingerprints.devices", "fingerprints.executable", "first",
+        "growth", "kernels", "later", "launched_programs", "libraries", "native_code", "phases.dispatch_ns",
+        "phases.trace_wait_ns", "steps", "traced", "transferred", "turns",
     }
-)
+)  # fmt: skip
 """Keys that files of this schema were written without at first: they may lack them, and are not judged by them then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
+class Provenance(Strict):
     """Who can say where these numbers come from."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     commit: str | None  # the checkout's commit at recording time (parent of the one that adds the file), if any
     dirty: bool  # whether tracked files differed from it
@@ -68,10 +36,8 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Baseline(MeasuredProgram):
+class Baseline(Strict, MeasuredProgram):
     """One accepted case: the content of one file under ``baselines/<hardware>-jax-<line>/<family>/``."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     schema: int
     case: str  # `family/sentence`
@@ -93,8 +59,7 @@ class Baseline(MeasuredProgram):
     def as_measured(self, unknown: Mapping[str, str] | None = None) -> Measurement:
         """What was accepted, as a measurement that can be held against another baseline.
 
-        Args:
-            unknown: The facts that could not be had, each with the reason: a baseline does not keep that.
+        ``unknown`` are facts that could not be had, each with the reason: a baseline does not keep that.
         """
         kept = {field.name: getattr(self, field.name) for field in fields(MeasuredProgram)}
         return Measurement(**kept, unknown=unknown or {}, compiled_only=self.compiled_only)
@@ -117,8 +82,7 @@ class Baseline(MeasuredProgram):
     def stored_as(self, save: Callable[[str, ProgramRecord], str]) -> Baseline:
         """The baseline with the digests under which its programs are stored.
 
-        Args:
-            save: Stores a program, given its fingerprint and record; returns the digest.
+        ``save`` stores a program and returns its digest.
         """
 
         def kept(structure: str, about: ProgramRecord) -> ProgramRecord:
@@ -137,9 +101,9 @@ class StoredBaseline:
 
     baseline: Baseline  # what it says
     path: Path  # its file
-    borrowed: bool  # recorded on other hardware of the same platform
-    of_other_line: bool = False  # recorded with another release line of jax
-    recorded: Facts | None = None  # the facts that it says, where those of `baseline` are of its program, compiled here
+    borrowed: bool  # whether it was recorded on other hardware of the same platform
+    of_other_line: bool = False  # whether another release line of jax recorded it
+    recorded: Facts | None = None  # the facts in the file, if those of `baseline` are of its program compiled here
 
     @property
     def own(self) -> bool:

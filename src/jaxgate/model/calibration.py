@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, ClassVar
 
 from jaxgate.model.machine import HardwareKey
-from jaxgate.model.numbers import STRICT
+from jaxgate.model.numbers import Strict
 
 FLOORS_SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseFloor:
+class NoiseFloor(Strict):
     """What identical programs of one case looked like."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     floor: float  # the most that the median ratio of a duel was off, either way, as a share
     duels: int  # of how many
@@ -30,10 +27,8 @@ class NoiseFloor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseFloors:
+class NoiseFloors(Strict):
     """The floors of one machine, which hold for its hardware and environment only."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     schema: int
     hardware: HardwareKey

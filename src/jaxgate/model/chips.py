@@ -1,12 +1,8 @@
-"""What chips can do at most, and which share of that a program's products reach.
+"""What one device of a chip can do at most, and which share of that a program's products reach.
 
-Peak rates of dense products: datasheets that print them "with sparsity" print twice as much. A kind that is not here,
-a slice of a chip among them, has no peak, and nothing is said of it. Chips to compile for stand in ``target.py`` and ``gpus.py``.
-
-What one device of a target can do at most: products, memory, links to other devices.
-
-Figures of public data sheets and papers, of dense products and of one direction of a link: sheets that print both
-directions print twice as much. Rates of products stand in ``chips.py``, as attached devices need them too.
+Figures are those of public data sheets and papers, of dense products and of one direction of a link: sheets that print
+"with sparsity" or both directions print twice as much. A kind that is not here, a slice of a chip among them, has no
+peak, and nothing is said of it. Chips to compile for stand in ``ext/targets/model.py``.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ _FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 
 
 def _gpu(half: float, tensor_float: float, double: float) -> dict[str, float]:
-    """Of tensor cores, by the widths that all of them have."""
+    """FLOP/s of tensor cores, for the widths that all GPUs here have."""
     return {"bfloat16": half, "float16": half, "float32": tensor_float, "float64": double}
 
 
@@ -73,7 +69,7 @@ def peak_flops(kind: str, types: Collection[str]) -> float | None:
 def utilisation(measurement: Measurement) -> float | None:
     """Model FLOPs utilisation (Chowdhery et al., "PaLM", 2022): the analytic FLOPs of a call over what the chips could do.
 
-    Of the types that a program multiplies the fastest counts, so that the share is never flattered.
+    The fastest type that a program multiplies counts, so that the share is never flattered.
     """
     samples, flops = measurement.samples, measurement.analytic_flops
     if samples is None or not flops or samples.run_ns <= 0:
@@ -106,7 +102,7 @@ RATES: Mapping[str, Rates] = MappingProxyType(
         "v6e": Rates(kind="TPU v6 lite", memory=1638e9, links=800e9 / 2),
         # A device is half a chip, with half of its memory and links.
         "7x": Rates(kind="TPU7x", memory=7380e9 / 2, links=1200e9 / 2 / 2),
-        # NVLink, both directions: 600 GB/s, 900 GB/s, 900 GB/s and 1.8 TB/s on the data sheets that ``gpus.py`` names
+        # NVLink, both directions: 600 GB/s, 900 GB/s, 900 GB/s and 1.8 TB/s on the data sheets above
         "a100": Rates(kind=GPUS["a100"].kind, memory=GPUS["a100"].bandwidth, links=600e9 / 2),
         "h100": Rates(kind=GPUS["h100"].kind, memory=GPUS["h100"].bandwidth, links=900e9 / 2),
         "h200": Rates(kind=GPUS["h200"].kind, memory=GPUS["h200"].bandwidth, links=900e9 / 2),

@@ -39,7 +39,7 @@ _OF_CALLS = {
     "host_waits",
     RUN_NS,
 }
-"""What only calls and clocks show."""
+"""Quantities that only calls and clocks show."""
 
 _SIGNS = {"<=": "≤", ">=": "≥", "==": "="}
 
@@ -204,9 +204,6 @@ def _using(name: object) -> Claim:
 
 def split_claims(options: Mapping[str, Any]) -> tuple[tuple[Claim, ...], dict[str, Any]]:
     """Take the claims out of the keywords of ``gate``.
-
-    Args:
-        options: Keyword to value.
 
     Returns:
         A claim for each keyword that is one, and all other keywords.

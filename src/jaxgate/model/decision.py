@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
 
-from jaxgate.model.numbers import STRICT
+from jaxgate.model.numbers import Strict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Strict):
     """What a duel decides after some number of pairs."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     status: Status  # SLOWER, FASTER, SAME, or UNDECIDED
     ratio: float  # median of now / baseline
@@ -24,7 +21,7 @@ class Decision:
     sees: float  # smallest relative slow-down that would have been seen 9 times in 10
     threshold: float  # slow-down that SAME must have been able to see
     now_ns: float  # median time of one call of today's program
-    baseline_ns: float  # the same of the other
+    baseline_ns: float  # median time of one call of the other program
     reason: str  # the decision in words
     # whether both programs gave the same numbers; `None` where these were too large to be compared
     agrees: bool | None = True
@@ -45,3 +42,7 @@ class Status(StrEnum):
     REGRESSED = "REGRESSED"
     INVALID = "INVALID"
     RESOURCE_EXHAUSTED = "RESOURCE_EXHAUSTED"
+
+
+UNMEASURED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED})
+ALWAYS_FAIL = UNMEASURED | {Status.REGRESSED, Status.SLOWER}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Any, ClassVar
+from statistics import median
 
 from jaxgate.model.decision import Decision
-from jaxgate.model.numbers import STRICT, Contract, Phases
+from jaxgate.model.numbers import Contract, Phases, Strict
 
 
 class BrokenDuelError(ValueError):
@@ -16,17 +16,15 @@ class BrokenDuelError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duel:
+class Duel(Strict):
     """Raw times of two programs, taken in pairs within blocks of two pairs.
 
     A block is ABBA or BAAB, by a random order, so that drift within it cancels. A half-round is a few bursts
     of one side in a row; its time is the least of them.
     """
 
-    __pydantic_config__: ClassVar[Any] = STRICT
-
     now_ns: tuple[tuple[int, ...], ...]  # bursts of each half-round of today's program, in order: `[pair][burst]`
-    baseline_ns: tuple[tuple[int, ...], ...]  # the same for the other program
+    baseline_ns: tuple[tuple[int, ...], ...]  # bursts of each half-round of the other program
     calls_per_burst: int  # calls in a burst, the same for both sides
     seed: int  # what the order was drawn from
     traces: int = 0  # traces and compiles while timing; anything but 0 makes the duel worthless
@@ -60,10 +58,7 @@ class Duel:
 
     def call_ns(self, side: Sequence[Sequence[int]]) -> float:
         """Median time of one call of a side, over its half-rounds."""
-        halves = sorted(min(bursts) for bursts in side)
-        middle = len(halves) // 2
-        median = halves[middle] if len(halves) % 2 else (halves[middle - 1] + halves[middle]) / 2
-        return median / self.calls_per_burst
+        return median(min(bursts) for bursts in side) / self.calls_per_burst
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +66,8 @@ class ReferenceDuel:
     """The duel of subject and reference that decides a case's claims about run time, or why there is none."""
 
     duel: Duel | None = None  # the subject's times as today's program, the reference's as the other
-    why_not: str = "no duel was run"  # why none was run
-    remembered: bool = False  # it was run earlier, with the same programs, inputs, environment and hardware
+    why_not: str = "no duel was run"  # why no duel was run
+    remembered: bool = False  # whether it was run earlier, with the same programs, inputs, environment and hardware
 
 
 def _logratio(left: int, right: int) -> float:
@@ -83,9 +78,9 @@ def _logratio(left: int, right: int) -> float:
 
 DUEL_BURST_NS = {"cpu": 5_000_000}
 ACCELERATOR_BURST_NS = 20_000_000
-"""On every other platform."""
+"""The length of a burst on every platform but CPU."""
 BURSTS = 3
-"""In each half-round."""
+"""Bursts in each half-round."""
 LONG_CALL_NS = 10_000_000
 """A call that takes longer is its own burst, once for each half-round."""
 
@@ -96,7 +91,7 @@ class RepeatOutcome:
 
     case: Decision | None = None  # what its duel, or its time beside stored ones, says of the case
     control: Decision | None = None  # what its duel of a program with itself says
-    problem: str = ""  # why there is nothing
+    problem: str = ""  # why there is no outcome
     has_control: bool = True  # whether there is a second side to swap; stored times have none
     blames_machine: bool = False  # whether the problem is the machine's fault
     phases: Phases | None = None  # the phases that it measured

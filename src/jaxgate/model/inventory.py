@@ -61,9 +61,9 @@ class Inventory:
     cases: tuple[KeptCase, ...]  # the readable baselines, by hardware and name
     unreadable: tuple[tuple[str, str], ...]  # files that cannot be trusted, each with the reason
     programs: tuple[StoredFile, ...]  # all stored programs
-    # those that no baseline names; `None` while a file is unreadable, whose program is unknown
+    # stored programs that no baseline names; `None` while a file is unreadable, whose program is unknown
     unreferenced: tuple[StoredFile, ...] | None
-    waivers: tuple[Waiver, ...]  # those in force
+    waivers: tuple[Waiver, ...]  # waivers in force
     waiver_problem: str = ""  # why the waivers could not be read; empty if they could
     elsewhere: int | None = None  # programs in a store beside git; `None` where there is no such store
 

@@ -1,8 +1,6 @@
-"""What a program runs on, or was compiled for.
+"""What a program runs on, or was compiled for: hardware, JAX's settings, and the release line of jax.
 
-What JAX and XLA do in a process without any setting, and what an environment calls the difference.
-
-Release lines of jax: a baseline is kept for each, as two of them rarely write the same program.
+A baseline is kept for each release line, as two of them rarely write the same program.
 """
 
 from __future__ import annotations
@@ -10,16 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
-from jaxgate.model.numbers import STRICT
+from jaxgate.model.numbers import Strict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HardwareKey:
+class HardwareKey(Strict):
     """What selects a baseline: the devices that the case uses, not those that the machine has."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     platform: str  # `cpu`, `gpu` or `tpu`
     device_kind: str  # as JAX names it; on CPU the processor's model. Of several processes with their number.
@@ -44,7 +39,7 @@ class HardwareKey:
 
     @property
     def is_virtual(self) -> bool:
-        """Whether some of the devices are virtual ones of one CPU: a process has one that is its own."""
+        """Whether some of the devices are virtual: one CPU is all that a process really has."""
         return self.platform == "cpu" and self.devices > self.processes
 
     def same_platform(self, other: HardwareKey) -> bool:
@@ -53,7 +48,7 @@ class HardwareKey:
 
 
 def compiled_for(target: str) -> str:
-    """Why calls of a case cannot be measured."""
+    """Why calls of a case that is compiled for a target cannot be measured."""
     return f"compiled for {target}, never called"
 
 
@@ -65,7 +60,7 @@ UNKNOWN_SETTINGS = "settings"
 CORES = "cores"
 """Entry of the environment where a process may not use all cores: how many of how many."""
 CORES_GIVEN_UP = "cores_given_up"
-"""Entry of the environment where the process began with more: not the machine took them, but what it runs."""
+"""Entry of the environment where the process began with more cores: what it runs gave them up, not the machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +101,7 @@ def split_folder_name(name: str) -> tuple[str, str] | None:
 
 
 def distance(line: str, here: str) -> tuple[int, int, int]:
-    """Sorts lines by how near they are to one: itself, then older ones from the newest, then newer ones from the oldest."""
+    """Sort key of lines by how near they are to ``here``: itself, older ones from the newest, newer ones from the oldest."""
     (major, minor), (own_major, own_minor) = (map(int, one.split(".")) for one in (line, here))
     if (major, minor) == (own_major, own_minor):
         return (0, 0, 0)

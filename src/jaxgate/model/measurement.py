@@ -1,10 +1,8 @@
 """A measurement: everything that one observation of one case saw.
 
-A device program that plain Python launches, judged by itself.
-
-The roofline of a program: the least time that each resource of its chip would need (Williams et al., 2009).
-
-An estimate for people, of a program that was never called; nothing is judged by it.
+It holds the device programs of plain Python, each judged by itself, and the roofline of a program that was never
+called: the least time that each resource of its chip would need (Williams et al., 2009), an estimate by which nothing
+is judged.
 """
 
 from __future__ import annotations
@@ -12,13 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from operator import attrgetter
+from typing import Literal, get_args
 
 from jaxgate.ext.energy.model import EnergyRun, NoEnergy
 from jaxgate.ext.growth.model import Grown, Growth
 from jaxgate.model.computation import STEPS, Amount
 from jaxgate.model.machine import HardwareKey, compiled_for, folder_name, release_line
-from jaxgate.model.numbers import STRICT, Contract, Facts, Phases, Samples
+from jaxgate.model.numbers import Contract, Facts, Phases, Samples, Strict
 from jaxgate.model.program import ProgramRecord
 
 _EACH_CALL = (
@@ -32,10 +31,8 @@ CALL_FACTS = (*_EACH_CALL, *_EACH_PROGRAM, *_MOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchedProgram:
+class LaunchedProgram(Strict):
     """One of the device programs of a warm call of plain Python."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str  # of the function that it was traced from
     count: int  # how often a call launches it
@@ -49,7 +46,7 @@ class LaunchedProgram:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What is the same of two programs that take the same time: all that decides what is compiled."""
+        """What two programs that take the same time have in common: all that decides what is compiled."""
         return (self.fingerprint, self.options, self.devices, self.arguments)
 
 
@@ -64,7 +61,7 @@ def pair_programs(now: Sequence[LaunchedProgram], before: Sequence[LaunchedProgr
     """
     left = list(before)
     found: list[LaunchedProgram | None] = [None for _ in now]
-    for alike in (_by_identity, _by_name, _by_arguments):
+    for alike in map(attrgetter, ("identity", "name", "arguments")):
         waiting: defaultdict[object, list[LaunchedProgram]] = defaultdict(list)
         for one in left:
             waiting[alike(one)].append(one)
@@ -87,8 +84,7 @@ def changed_programs(now: Sequence[LaunchedProgram], before: Sequence[LaunchedPr
 def call_facts(programs: Sequence[LaunchedProgram]) -> dict[str, int | None]:
     """The facts of a call: sums over what it launches, and of temporaries the most that one program needs.
 
-    Returns:
-        By name; ``None`` for what is not known of each program.
+    A fact is ``None`` unless it is known of each program.
     """
     found: dict[str, int | None] = {}
     for name in (*_EACH_CALL, *_EACH_PROGRAM, *_MOST):
@@ -96,18 +92,6 @@ def call_facts(programs: Sequence[LaunchedProgram]) -> dict[str, int | None]:
         combine = max if name in _MOST else sum
         found[name] = combine(known) if known and len(known) == len(programs) else None
     return found
-
-
-def _by_identity(program: LaunchedProgram) -> object:
-    return program.identity
-
-
-def _by_name(program: LaunchedProgram) -> object:
-    return program.name
-
-
-def _by_arguments(program: LaunchedProgram) -> object:
-    return program.arguments
 
 
 Resource = Literal["compute", "memory", "communication"]
@@ -207,10 +191,8 @@ class ExhaustedError(InvalidCaseError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fingerprints:
+class Fingerprints(Strict):
     """Hashes that say what changed, and so where a difference can come from."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     source: str | None  # the subject's source and that of the project functions it reaches; `None` if unknown
     # structure of the StableHLO module, blind to names, locations and order of independent lines. Of a subject on the
@@ -224,10 +206,8 @@ class Fingerprints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaf:
+class Leaf(Strict):
     """One array among the arguments or results."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     path: str  # where it is, for people: `state['w']`
     aval: str  # dtype, shape and weak type: `float32[64,64]`
@@ -237,7 +217,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument(Leaf):
-    """An array among the arguments, and how it arrives at every call; unknown in baselines that are older than that."""
+    """An array among the arguments, and how it arrives at every call; older baselines do not know that."""
 
     arrival: str | None = None  # what the project gives: `device array`, `NumPy float64`, `Python float`
     # what JAX has to send to devices for it, or to move between them; of host data before it is converted
@@ -245,7 +225,7 @@ class Argument(Leaf):
     value: str | None = None  # a number as it is, of an array a hash
 
     def __post_init__(self) -> None:
-        """Refuse half of what is known of it."""
+        """Refuse an arrival of which only a part is known."""
         if (self.arrival is None) != (self.sent_bytes is None):
             raise ValueError(f"{self.path}: expected arrival and sent_bytes, found one of them")
 
@@ -318,7 +298,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredProgram(Measured):
-    """The same with its arrays and histograms of its program, which explain a difference and never gate."""
+    """What is kept of a case, with arrays and histograms of its program, which explain a difference and never gate."""
 
     signature: tuple[Argument, ...]  # the arguments, leaf by leaf
     operations: Mapping[str, int]  # StableHLO operations of the program, by name and type of the result
@@ -335,14 +315,14 @@ class MeasuredProgram(Measured):
     traced: Mapping[str, int] = field(default_factory=dict)
     # device programs that one warm call of plain Python launches, by name; empty where unknown
     launched: Mapping[str, int] = field(default_factory=dict)
-    # the same one by one, in the order of their first calls; empty where they are not all known
+    # these programs one by one, in the order of their first calls; empty where they are not all known
     launched_programs: tuple[LaunchedProgram, ...] = ()
     # how many programs of each function its first call compiles, by name
     first: Mapping[str, int] = field(default_factory=dict)
     # what its steps after the first three compiled for the first time, to the step; and the last step that was taken
     later: Mapping[str, int] = field(default_factory=dict)
     steps: int = 0
-    # arrays and numbers that it moves, by the program that they are for, or `the host`; likewise
+    # arrays and numbers that it moves, by the program that they are for, or `the host`; empty where unknown
     transferred: Mapping[str, int] = field(default_factory=dict)
     # functions that one warm call calls most, with their turns of loops, by name; empty where unknown
     called: Mapping[str, int] = field(default_factory=dict)

@@ -14,19 +14,21 @@ Contract = Literal["throughput", "latency"]
 """What the time of a call means. ``throughput``: calls in a row, the whole output of the last one waited for
 (throughput; a device may overlap them with their launches). ``latency``: each call waited for (latency)."""
 
-STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
-"""How stored data is read back: an unknown, missing or mistyped key is an error."""
+
+class Strict:
+    """Stored data that is read back strictly: an unknown, missing or mistyped key is an error."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid", "strict": True}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Facts(Strict):
     """The deterministic numbers of one program and of a few calls of it.
 
     The last word of each name is its unit: bytes, flops, or a count.
     ``judge.policy`` says for each one which way is worse and by how much it may move.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     # What the calls showed (subject only: a reference is not threaded).
     traces: int | None = None
@@ -110,15 +112,9 @@ class Facts:
 
 
 CALLED_FACTS = (
-    "traces",
-    "lowerings",
-    "compiles",
-    "sampled_traces",
-    "sampled_compiles",
-    "python_calls",
-    "jax_calls",
+    "traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles", "python_calls", "jax_calls",
     "loop_turns",
-)
+)  # fmt: skip
 """What only calls of a jitted subject show."""
 STEADY_FACTS = ("sampled_traces", "sampled_compiles")
 """What calls after the first ones trace and compile."""
@@ -130,17 +126,17 @@ FACT_NAMES = frozenset(field.name for field in fields(Facts)) | frozenset(ARRIVA
 WIDER_PRODUCTS = "wider_products"
 """How many matrix products are of wider numbers than the baseline's: a comparison, no fact of one side."""
 MORE_VARIANTS = "program_variants"
-"""How many programs the launches of functions need that needed fewer in the baseline, launched as often: likewise."""
+"""How many more programs the launches of functions need than in the baseline, launched as often: a comparison, too."""
 LATER_PROGRAMS = "later_programs"
-"""How many programs a later step starts for the first time that the baseline's did not: likewise."""
+"""How many programs a later step starts for the first time that the baseline's did not: a comparison, too."""
 FIRST_PROGRAMS = "first_programs"
-"""How many programs of a function the first call compiles, of which the baseline's compiled fewer: likewise."""
+"""How many programs of a function the first call compiles beyond those of the baseline's: a comparison, too."""
 COMPARISONS = frozenset({WIDER_PRODUCTS, MORE_VARIANTS, LATER_PROGRAMS, FIRST_PROGRAMS})
 """What a waiver may name besides facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Phases:
+class Phases(Strict):
     """Wall time outside the steady state, in nanoseconds; the first five are measured once.
 
     ``host_ns`` is the median time until a call that nobody waits for returns: what Python and the runtime need
@@ -152,8 +148,6 @@ class Phases:
     Of a subject on the host ``host_ns`` is the median time of the whole warm call, waited for, on any backend; its
     ``first_call_ns`` holds all tracing, lowering and compiling, and the first four are unknown.
     """
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     trace_ns: int | None = None
     trace_wait_ns: int | None = None
@@ -172,10 +166,8 @@ class Phases:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Samples:
+class Samples(Strict):
     """Raw times of bursts of calls."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     bursts_ns: tuple[int, ...]  # wall time of each burst, in the order taken
     calls_per_burst: int  # calls in one burst; 1 where the contract is `latency`
@@ -201,8 +193,7 @@ class Samples:
     def percentile_ns(self, percent: int) -> int | None:
         """A percentile of single calls, by nearest rank; ``None`` if there are none or too few for it.
 
-        Args:
-            percent: Between 1 and 99; 99 needs 100 calls, 50 needs two.
+        99 needs 100 calls, 50 needs two.
         """
         if self.contract != "latency" or len(self.bursts_ns) * (100 - percent) < 100:  # noqa: PLR2004 - per cent
             return None

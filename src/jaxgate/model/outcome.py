@@ -1,23 +1,20 @@
-"""What a whole run came to, for machines and for the page of a pull request.
-
-What a run left in ``results.json``, as it is read back for a page, for the history and for a comparison of two runs.
-"""
+"""What a whole run came to: for machines and pages, and as it is read back from ``results.json``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import Any
 
 from jaxgate.ext.profile.model import OpRow
 from jaxgate.model.computation import Amount
 from jaxgate.model.decision import Status
 from jaxgate.model.machine import folder_name, release_line
-from jaxgate.model.verdict import KEPT, Figures, Verdict
+from jaxgate.model.verdict import Figures, Kept, Verdict
 
 RESULTS_SCHEMA = 1
-"""Of ``results.json``; changes where a key goes or means something else; a new key changes nothing."""
+"""The schema of ``results.json``: it changes if a key goes or means something else, not for a new key."""
 
 
 class GateExit(IntEnum):
@@ -33,7 +30,7 @@ class GateExit(IntEnum):
 
     @classmethod
     def severest(cls, ends: Iterable[GateExit]) -> GateExit:
-        """Of several runs the one that counts for all: a regression that was seen stands, whatever else went wrong."""
+        """The exit code of several runs together: a regression that was seen stands, whatever else went wrong."""
         return min(ends, key=(cls.REGRESSION, cls.BROKEN, cls.MISSING, cls.FINE).index)
 
     @property
@@ -43,15 +40,13 @@ class GateExit(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shard:
+class Shard(Kept):
     """Which part of a suite a run had, so that parts can be put together and none is missed."""
-
-    __pydantic_config__: ClassVar[Any] = KEPT
 
     number: int  # from 1
     of: int  # how many parts there are
     gates: int  # tests of this part that gate
-    of_gates: int  # those of all parts
+    of_gates: int  # tests of all parts that gate
     suite: str  # a hash of the names of all tests that were cut
 
 
@@ -62,7 +57,7 @@ class Outcome:
     verdicts: tuple[Verdict, ...]  # of the cases that were judged, in order
     tests: Mapping[str, str]  # pytest node id of each case
     texts: Mapping[str, str]  # failure text of each case that failed
-    # of each case that failed the line to look at first, `src/train.py:17`, else its test's file; within the repository
+    # the line to look at first for each case that failed, `src/train.py:17`, else its test's file; within the repository
     lines: Mapping[str, str] = field(default_factory=dict)
     # node ids of selected gates without a verdict: interrupted, skipped, or failed before
     not_judged: tuple[str, ...] = ()
@@ -95,7 +90,7 @@ class Outcome:
 
     @property
     def green(self) -> bool:
-        """Whether this run is: something was judged, everything selected was, nothing is wrong, and git has the baselines."""
+        """Whether something was judged, everything selected was, nothing is wrong, and git has the baselines."""
         return not self.needs_commit and self.passed
 
     @property
@@ -125,7 +120,7 @@ class UsageError(Exception):
 
 @dataclass(slots=True)
 class Review:
-    """What came of the questions."""
+    """What came of asking about each case that moved."""
 
     moved: list[str] = field(default_factory=list)  # cases that moved or failed, in order
     # of these the ones that no baseline can make right, each with the reason
@@ -136,7 +131,7 @@ class Review:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One number of devices."""
+    """The rate of a series on one number of devices."""
 
     devices: int  # how many worked
     per_second: float  # what they got done together, in the unit of the series
@@ -153,10 +148,8 @@ class Scaling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimeRecord:
+class TimeRecord(Kept):
     """What was said of a case's time: ``TimeVerdict`` and the figures of its duel, which are ``None`` without one."""
-
-    __pydantic_config__: ClassVar[Any] = KEPT
 
     status: str
     reason: str = ""
@@ -170,10 +163,8 @@ class TimeRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FindingRecord:
+class FindingRecord(Kept):
     """One thing of a case that was not the same: see ``Finding``."""
-
-    __pydantic_config__: ClassVar[Any] = KEPT
 
     kind: str
     name: str
@@ -186,10 +177,8 @@ class FindingRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaseRecord:
+class CaseRecord(Kept):
     """One case of a run."""
-
-    __pydantic_config__: ClassVar[Any] = KEPT
 
     case: str
     status: str  # its verdict, `SAME`
@@ -226,10 +215,8 @@ class CaseRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord:
+class RunRecord(Kept):
     """One run, as its ``results.json`` says it."""
-
-    __pydantic_config__: ClassVar[Any] = KEPT
 
     schema: int  # of the file
     jaxgate: str  # version that wrote it

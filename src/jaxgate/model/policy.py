@@ -22,7 +22,7 @@ class FactPolicy:
     absolute: int = 0  # units that it may move besides
     why: str  # why it gates, and why this tolerance
     where: str = EVERYWHERE  # where it is known and gates
-    within: tuple[str, ...] = ()  # what of the environment must be the baseline's for it to be compared
+    within: tuple[str, ...] = ()  # entries of the environment that must be the baseline's for it to be compared
     # whether some subjects cannot be measured so every time: unknown today is undecided then, not INVALID
     unsteady: bool = False
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
-from jaxgate.model.numbers import STRICT
+from jaxgate.model.numbers import Strict
 
 SUFFIX = ".export.gz"
-"""Of the file of a stored program."""
+"""The ending of a stored program's file."""
 
 
 class UnreachableError(Exception):
@@ -17,10 +17,8 @@ class UnreachableError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramRecord:
+class ProgramRecord(Strict):
     """What a baseline says of its stored program."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     digest: str | None  # SHA-256 of the serialised program; `None` if it is kept as a fingerprint only
     donated: tuple[int, ...]  # positions of the donated arrays among the arguments, flattened

@@ -1,7 +1,4 @@
-"""Verdicts: the outcome of one case, with its reasons.
-
-The figures of a case: what was measured of it and what stands in its baseline, for pages and for the history.
-"""
+"""Verdicts: the outcome of one case, with its reasons, and all figures of it for pages and for the history."""
 
 from __future__ import annotations
 
@@ -21,15 +18,17 @@ from jaxgate.model.machine import HardwareKey
 from jaxgate.model.measurement import Roofline
 from jaxgate.model.waiver import Waiver
 
-KEPT: dict[str, Any] = {"extra": "ignore", "strict": True, "allow_inf_nan": False}
-"""How what a run left is read back: a later jaxgate may have added keys; no value may be of another type, and each is a number."""
+
+class Kept:
+    """What a run left, read back: a later jaxgate may have added keys; no value may be of another type, and each is a number."""
+
+    __slots__ = ()
+    __pydantic_config__: ClassVar[Any] = {"extra": "ignore", "strict": True, "allow_inf_nan": False}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BaselineName:
+class BaselineName(Kept):
     """Which baseline a case was held against."""
-
-    __pydantic_config__: ClassVar[Any] = KEPT
 
     program: str  # structure of its program, as `Fingerprints.program`
     folder: str  # its folder, for example `cpu-amd-epyc-1-jax-0.12`
@@ -38,10 +37,8 @@ class BaselineName:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallTimes:
+class CallTimes(Kept):
     """Times of single calls of both sides, in nanoseconds, in the order taken."""
-
-    __pydantic_config__: ClassVar[Any] = KEPT
 
     now: tuple[float, ...] = ()  # Today's program
     stored: tuple[float, ...] = ()  # the baseline's
@@ -50,14 +47,12 @@ class CallTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class Figures(Kept):
     """Every number that is known of one case. They are judged elsewhere, and nothing is judged by them.
 
     Facts and phases stand under their names, the median call under ``run_ns``; what is not known is left out. Units are
     those of ``Facts`` and ``Phases``: bytes, FLOPs, counts, nanoseconds.
     """
-
-    __pydantic_config__: ClassVar[Any] = KEPT
 
     now: Mapping[str, float]  # Today's
     # the baseline's; where it comes from another machine or jax, what its program has here. Its phases and `run_ns` are
@@ -150,7 +145,7 @@ class Cost:
     utilisation: float | None = None  # share of the chips' peak rate that its products reach (MFU), where that is known
     roofline: Roofline | None = None  # the least time that each resource of a target needs for it
     energy: Energy | NoEnergy | None = None  # beyond idle, or why that is not known; `None` where nobody asked
-    duel_energy: EnergyRatio | NoEnergy | None = None  # the same of both sides of a duel
+    duel_energy: EnergyRatio | NoEnergy | None = None  # energy of both sides of a duel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

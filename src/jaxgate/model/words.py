@@ -9,14 +9,7 @@ MAX_CHANGES_NAMED = 2
 
 
 def plural(number: int, one: str, many: str = "", *, spec: str = "") -> str:
-    """``1 case``, ``3 cases``.
-
-    Args:
-        number: How many.
-        one: The words after a 1.
-        many: The words after any other number, where more than an "s" at the end differs: ``cases are``.
-        spec: How the number is formatted: ``,`` separates thousands.
-    """
+    """``1 case``, ``3 cases``; ``many`` where more than an "s" differs, ``spec`` ``,`` to separate thousands."""
     return f"{number:{spec}} {one if number == 1 else many or f'{one}s'}"
 
 

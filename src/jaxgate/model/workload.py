@@ -1,10 +1,6 @@
-"""Workloads: a JAX computation with a reason to exist, in the sizes that small and large hardware run.
+"""Workloads, the names of their cases, and which of their tests pytest collected.
 
-The names of cases: family from the file, sentence from the test. A baseline is found by them in every process.
-
-What the gate of a test costs.
-
-What pytest collected.
+A case is found by its name in every process: family from the file, sentence from the test.
 """
 
 from __future__ import annotations
@@ -177,9 +173,7 @@ MAX_NAME = 120
 def case_name(node_id: str, given: str | None) -> tuple[str, str]:
     """Name the case of a test: family from the file, sentence from the test.
 
-    Args:
-        node_id: pytest's id, for example ``perf/test_model.py::TestTrain::test_step[small]``.
-        given: The name that the user gave: ``sentence`` or ``family/sentence``.
+    ``given`` is ``sentence`` or ``family/sentence``.
 
     Returns:
         Family and sentence, both fit for a file name. Where characters had to go, a short hash keeps two
@@ -189,7 +183,7 @@ def case_name(node_id: str, given: str | None) -> tuple[str, str]:
 
 
 def possible_names(node_id: str, given: str | None) -> tuple[tuple[str, str], ...]:
-    """All names that the case of a test may have, the one that it has by itself first; as above.
+    """All names that the case of a test may have, the one that it has by itself first.
 
     It keeps another one that it was recorded under, and has its folder in the family where a file of the same name in
     another folder has tests that gate.
@@ -208,14 +202,14 @@ def possible_names(node_id: str, given: str | None) -> tuple[tuple[str, str], ..
 
 
 def namesakes(tests: Iterable[str]) -> frozenset[str]:
-    """The files of these tests that have a name in common, in different folders."""
+    """The files of these tests that share their name with a file in another folder."""
     files = {test.partition("::")[0] for test in tests}
     names = [PurePosixPath(file).name for file in files]
     return frozenset(file for file in files if names.count(PurePosixPath(file).name) > 1)
 
 
 def _sentence(test: str) -> str:
-    """Of a method its classes and its own name: ``TestTrain::test_step[small]`` is ``TestTrain.step[small]``."""
+    """The classes and the name of a test: ``TestTrain::test_step[small]`` is ``TestTrain.step[small]``."""
     names, bracket, parameters = test.partition("[")
     *classes, function = names.split("::")
     return ".".join([*classes, function.removeprefix("test_")]) + bracket + parameters
@@ -229,7 +223,7 @@ def _plain(text: str) -> str:
 
 
 def _fit(name: str, whole: str) -> str:
-    """A name as that of a file, with a hash of the whole it stands for where characters of that are not in it."""
+    """A name fit for a file; with a hash of the whole text where it lacks some of its characters."""
     readable = re.sub(r"\[(.*)\]$", r"-\1", name)
     fit = re.sub(r"[^A-Za-z0-9._-]+", "-", readable).lstrip("-._").rstrip("-.")[:MAX_NAME]
     if fit == readable and fit and whole.isascii() and "\\" not in whole:
@@ -245,7 +239,7 @@ class Cost:
     duel_s: float | None  # duels with the baselines' programs; `None` where none has been run yet
 
     def __add__(self, other: Cost) -> Cost:
-        """That of both."""
+        """The cost of both."""
         duels = [duel_s for duel_s in (self.duel_s, other.duel_s) if duel_s is not None]
         return Cost(unchanged_s=self.unchanged_s + other.unchanged_s, duel_s=sum(duels) if duels else None)
 
@@ -258,7 +252,7 @@ class Prediction:
     unchanged_s: float | None = None  # seconds if the program is the baseline's; `None` if nothing is known
     changed_s: float | None = None  # seconds if it is duelled with; `None` if nothing is known
     unchanged_estimated: bool = False  # whether the first is worked out from a baseline instead of remembered
-    changed_estimated: bool = False  # the same of the second
+    changed_estimated: bool = False  # whether the second is worked out from a baseline, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,8 +260,8 @@ class Collection:
     """The tests of a run."""
 
     tests: frozenset[str]  # node ids of all tests, before any was deselected
-    gates: frozenset[str]  # those of them that gate
-    selected: frozenset[str]  # those of these that were to run
+    gates: frozenset[str]  # node ids of the tests that gate
+    selected: frozenset[str]  # node ids of the gating tests that were to run
     roots: tuple[str, ...]  # files and folders that were collected whole, relative to the root folder
     elsewhere: frozenset[str] = frozenset()  # node ids of those that another shard has
     certain: bool = True  # whether a test that is not among them is gone: errors while collecting end the run

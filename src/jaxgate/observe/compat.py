@@ -19,7 +19,7 @@ from jaxgate.observe.arguments.static_trees import open_static
 TRACING_LOGGER = "jax._src.interpreters.partial_eval"
 """Where ``jax.explain_cache_misses`` logs why JAX traced. Were it renamed, causes would be missing, counts not."""
 CACHE_LOGGERS = ("jax._src.compiler", "jax._src.compilation_cache")
-"""Where the same switch logs what the persistent cache did."""
+"""Where ``jax.explain_cache_misses`` logs what the persistent cache did."""
 _ALIASING = re.compile(r", output_to_operand_aliasing=\{(?:[^{}]|\{[^{}]*\})*\}")
 """XLA prints this of an asynchronous all-reduce, and does not read it there again; it costs nothing."""
 
@@ -41,8 +41,7 @@ def compiler_options(lowered: jax.stages.Lowered) -> tuple[tuple[str, str], ...]
 def lowered_devices(lowered: jax.stages.Lowered) -> tuple[jax.Device, ...]:
     """The devices that a function was lowered for, in the order in which its replicas and partitions are given to them.
 
-    Returns:
-        None at all if this release keeps them elsewhere; no order is then compared.
+    Empty if this release keeps them elsewhere; no order is then compared.
     """
     try:
         return tuple(lowered._lowering._device_list)  # noqa: SLF001 - what this file is for
@@ -53,8 +52,7 @@ def lowered_devices(lowered: jax.stages.Lowered) -> tuple[jax.Device, ...]:
 def kept_arguments(lowered: jax.stages.Lowered) -> tuple[int, ...] | None:
     """Places, among the dynamic arguments, of those that a program uses: JAX drops the others from the module.
 
-    Returns:
-        ``None`` if this release keeps them elsewhere, or gives the module arguments of its own.
+    ``None`` if this release keeps them elsewhere, or gives the module arguments of its own.
     """
     try:
         kept = tuple(sorted(lowered._lowering.compile_args["kept_var_idx"]))  # noqa: SLF001 - what this file is for
@@ -85,7 +83,7 @@ def output_shardings(executable: jax.stages.Compiled) -> list[Any]:
     """The sharding of each result in the compiled program.
 
     Raises:
-        InvalidCaseError: As above.
+        InvalidCaseError: If the user's code does not take them, as with ``input_shardings``.
     """
     try:
         return list(executable._executable._out_shardings)  # noqa: SLF001 - what this file is for
@@ -114,10 +112,9 @@ def argument_leaf_names(traced: jax.stages.Traced) -> frozenset[str]:
 
 
 def source_of_jitted(equation: Any) -> tuple[str, str, int] | None:
-    """The function that an equation calls, if it is a call of a jitted one: its name, file and line.
+    """The name, file and line of the jitted function that an equation calls.
 
-    Returns:
-        ``None`` for any other equation, and where this release keeps them elsewhere.
+    ``None`` for any other equation, and where this release keeps them elsewhere.
     """
     info = getattr(getattr(equation.params.get("jaxpr"), "jaxpr", None), "debug_info", None)
     found = re.fullmatch(r"(.+) at (.+):(\d+)", str(getattr(info, "func_src_info", "")))
@@ -137,14 +134,9 @@ def _values_in(function: str) -> dict[str, Any]:
 def traced_call(function: str) -> tuple[ArgumentKey, ...]:
     """Read the arguments of the jitted function that is about to be traced, from JAX's own frame.
 
-    JAX's explanation compares with the entry that it takes for the nearest, and mistakes one with other static
-    values or another tree for it (0.10), or does not name static values at all (0.12). For messages only.
-
-    Args:
-        function: The name of the function whose trace is expected; another one's arguments are not given out.
-
-    Returns:
-        Its leaves and its static values; empty if this release keeps them elsewhere.
+    JAX's explanation compares with the entry that it takes for the nearest, and mistakes one with other static values
+    or another tree for it (0.10), or does not name static values at all (0.12). For messages only: leaves and static
+    values; empty for another function, or if this release keeps them elsewhere.
     """
     values = _values_in("_trace_for_jit")
     try:
@@ -166,8 +158,7 @@ def traced_call(function: str) -> tuple[ArgumentKey, ...]:
 def flat_executable(compiled: jax.stages.Compiled) -> Any:
     """A compiled program as a function of its flat arguments, by the fast path that jitted functions take.
 
-    Returns:
-        ``None`` if this release keeps its parts elsewhere, or the program cannot take that path.
+    ``None`` if this release keeps its parts elsewhere, or the program cannot take that path.
     """
     try:
         executable, params = compiled._executable, compiled._params  # noqa: SLF001 - what this file is for
@@ -230,8 +221,7 @@ class Membership:
 def membership() -> Membership | None:
     """Read what ``jax.distributed.initialize`` found out; public names say it only once devices are taken.
 
-    Returns:
-        ``None`` if it was not called, or this release keeps it elsewhere.
+    ``None`` if it was not called, or this release keeps it elsewhere.
     """
     state = getattr(getattr(getattr(jax, "_src", None), "distributed", None), "global_state", None)
     client = getattr(state, "client", None)
@@ -243,14 +233,9 @@ def membership() -> Membership | None:
 
 
 def native_address(target: str, platform: str) -> int | None:
-    """Where the code of a custom call lies in this process.
+    """Where the code of a custom call lies in this process, by its name and the platform that it was registered for.
 
-    Args:
-        target: The name that it was registered by.
-        platform: JAX's name of the platform that it was registered for.
-
-    Returns:
-        ``None`` if nothing is registered by this name, or this release keeps it elsewhere.
+    ``None`` if nothing is registered by this name, or this release keeps it elsewhere.
     """
     try:
         from jaxlib.xla_client import custom_call_targets, xla_platform_names  # noqa: PLC0415 - may be gone
@@ -280,10 +265,8 @@ def register_tpu_dialect(context: Any) -> None:
 def cost_of_text(text: str) -> dict[str, float]:
     """What XLA counts in an optimised program, by JAX's names of it: FLOPs and bytes. Of library calls it counts nothing.
 
-    For a compiler that gives no such figures: that of GPUs gives none where no GPU is attached.
-
-    Returns:
-        Nothing if the program calls a library, cannot be read, or this release keeps the functions elsewhere.
+    It is for a compiler that gives no such figures, as that of GPUs where none is attached. Empty if the program calls
+    a library, cannot be read, or this release keeps the functions elsewhere.
     """
     try:
         from jaxlib._hlo import hlo_module_from_text  # noqa: PLC0415 - may be gone
@@ -299,8 +282,7 @@ def cost_of_text(text: str) -> dict[str, float]:
 def compiled_call() -> tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None:
     """The function whose call is compiled right now, with its arguments, from JAX's own frame.
 
-    Returns:
-        ``None`` if nothing is, it is compiled without a call, or this release keeps them elsewhere.
+    ``None`` if nothing is, it is compiled without a call, or this release keeps them elsewhere.
     """
     values = _values_in("cache_miss")
     try:

@@ -52,7 +52,7 @@ class EagerProgram:
 
     @property
     def facts(self) -> dict[str, int]:
-        """Of one call of it, by name, as far as they are known."""
+        """Facts of one call of it, by name, as far as they are known."""
         found = self.communication
         facts = replace(self.program.facts, collectives=found.count, collective_bytes=found.nbytes)
         return {name: value for name, value in asdict(facts).items() if value is not None}
@@ -72,12 +72,12 @@ class EagerPrograms:
 
     @property
     def unknown(self) -> dict[str, str]:
-        """The facts that are not known for that, each with the reason."""
+        """The facts that are unknown if not all programs are known, each with the reason."""
         return dict.fromkeys(CALL_FACTS, self.why_not) if self.why_not else {}
 
     @property
     def facts(self) -> dict[str, int | None]:
-        """Those of a call."""
+        """Facts of a call of the subject."""
         return call_facts(self.described)
 
     def histogram(self, read: Callable[[EagerProgram], Mapping[str, int]], *, calls: bool = True) -> dict[str, int]:
@@ -147,10 +147,7 @@ class EagerPrograms:
 def find_programs(subject: EagerSubject, launched: Launched, tools: Tools) -> EagerPrograms:
     """Record a warm call, and compile each of its programs by itself.
 
-    Args:
-        subject: Warm.
-        launched: What a profile of a call shows, which the recording must agree with where there is one.
-        tools: Clocks, progress, and the other ranks.
+    The recording must agree with ``launched``, where there is a profile.
 
     Raises:
         InvalidCaseError: If the call fails.

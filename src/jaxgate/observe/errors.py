@@ -1,9 +1,8 @@
 """Exceptions of a workload, turned into one clear reason.
 
-Out of memory, in one form: what was asked for, what there was, and the compiler's or allocator's own list.
-
-The texts differ by backend, by release, and by who ran out: the TPU compiler, a runtime's allocator, the
-shared memory of a kernel, the host. What a text does not say stays ``None``.
+Out of memory has one form: what was asked for, what there was, and the compiler's or allocator's own list. The texts
+differ by backend, by release, and by who ran out: the TPU compiler, a runtime's allocator, the shared memory of a
+kernel, the host. What a text does not say stays ``None``.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _OPERATOR = re.compile(r'op_name="((?:[^"\\]|\\.)*)"(?:.*?source_file="([^"]*)" 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exhausted:
-    """What an error says of the memory that was not there."""
+    """What an error says of memory that ran out."""
 
     text: str  # the first line of the error
     asked_bytes: int | None = None  # what did not fit; `None` if it does not say
@@ -166,7 +165,7 @@ class NotOnTargetError(Exception):
 
 @contextmanager
 def guarded(stage: str) -> Iterator[None]:
-    """Turn whatever the block raises into ``InvalidCaseError``; interrupts pass through, and that a target has no program.
+    """Turn any error of the block into ``InvalidCaseError``, but for interrupts and ``NotOnTargetError``.
 
     Out of memory becomes ``ExhaustedError``, with what the compiler or the allocator says of it.
     """

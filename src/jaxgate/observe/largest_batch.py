@@ -19,8 +19,8 @@ from jaxgate.observe.trace.stages import peak_bytes
 _STRAIGHT = 4
 """Steps that trust memory to grow in proportion to the batch (seen: three find it); then the gap is halved."""
 _FAR = 1.25
-"""From a refusal so far above the budget on, the line is not trusted: by those at 1,024 and 108 texts of a step 48 would have
-been the most, and more fit (v5e, 2026-11-24)."""
+"""A refusal so far above the budget is not trusted to lie on the line: by those at 1,024 and 108 texts of a step 48
+would have been the most, and more fit (v5e, 2026-11-24)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Fitting:
     def _needed(
         self, function: Callable[..., Any], wanted: MaxBatch, batch: int, role: str, device_bytes: int | None
     ) -> int:
-        """What one program needs, as remembered or by compiling it; with all of a device as the budget, see ``_held``."""
+        """What one program needs, as remembered or by compiling it; where all of a device is the budget, see ``_held``."""
         role = f"{role} for a batch of {batch:,}"
         stage = f"compiling the {role}"
         self.tools.progress(stage)
@@ -132,7 +132,7 @@ class Fitting:
         return peak if self.tools.target is None else min(peak, device_bytes)
 
     def _compiled(self, lowered: Lowered) -> tuple[int | None, bool]:
-        """``peak_bytes``, and whether a compiler refuses the program for its memory; then it is what that asks for."""
+        """``peak_bytes``, or what a compiler asks for that refuses the program for its memory; and whether it does."""
         target = self.tools.target
         try:
             executable = lowered.stage.compile() if target is None else target.compile(lowered)
@@ -148,7 +148,7 @@ def _on_the_line(found: Mapping[int, int], low: int, high: int, budget: int, *, 
     """Where a straight line crosses the budget: through the largest batch that fits and the smallest that does not.
 
     With all of a device as the budget, through the two smallest that do not fit, as a refusal's sum is another one than
-    ``peak_bytes``; through nothing for no sample as long as there is one of them. Where both need far more, memory is not
+    ``peak_bytes``; with only one of them, through nothing for no sample. Where both need far more, memory is not
     straight from there on: then halfway.
     """
     above = sorted(steps for steps, nbytes in found.items() if nbytes > budget)

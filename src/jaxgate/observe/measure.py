@@ -49,14 +49,10 @@ def observe(
     target: TargetCompiler | None = None,
     meters: EnergyMeters | None = None,
 ) -> Observation:
-    """Measure one case.
+    """Measure one case; what was seen has the subject itself, for a duel.
 
-    Nothing is traced, lowered or compiled twice: calls hit the executable that the phases were timed on.
-
-    ``Tools`` says what the others are; ``build`` makes the computation, and may allocate on devices.
-
-    Returns:
-        What was seen, and the subject itself for a duel.
+    Nothing is traced, lowered or compiled twice: calls hit the executable that the phases were timed on. ``Tools`` says
+    what the others are; ``build`` makes the computation, and may allocate on devices.
 
     Raises:
         InvalidCaseError: If the case cannot be measured, or its results are wrong.
@@ -78,7 +74,7 @@ def observe(
         target=target,
         meters=meters,
     )
-    observed = _grown(_measure(computation, target)(computation, build, tools), computation, tools)
+    observed = _grown(_way_to_measure(computation, target)(computation, build, tools), computation, tools)
     return observed if observed.measurement.processes == 1 else replace(observed, together=together)
 
 
@@ -96,7 +92,7 @@ def _grown(observed: Observation, computation: Computation, tools: Tools) -> Obs
     return replace(observed, measurement=now)
 
 
-def _measure(
+def _way_to_measure(
     computation: Computation, target: TargetCompiler | None
 ) -> Callable[[Computation, Callable[[], Computation], Tools], Observation]:
     """How a case is measured: by calls of a program, by calls of plain Python, or without any."""
@@ -217,10 +213,7 @@ def _measurement(
         signature=_signature(computation, compiled, run),
         facts=_facts(found.facts, run),
         phases=replace(
-            found.phases,
-            first_call_ns=run.stepped.first_call_ns,
-            host_ns=run.launch_ns,
-            dispatch_ns=run.dispatch_ns,
+            found.phases, first_call_ns=run.stepped.first_call_ns, host_ns=run.launch_ns, dispatch_ns=run.dispatch_ns
         ),
         unseen="; ".join(filter(None, (found.unseen, run.stepped.further.unseen))),
         called=run.called.functions,

@@ -98,7 +98,7 @@ def measure_compiled(computation: Computation, build: Callable[[], Computation],
 
 
 def _uncounted(found: Measurement) -> frozenset[str]:
-    """What the compiler counts of most programs, and not of one of these, as it calls a library."""
+    """Facts that the compiler counts of most programs, but not of one of these, which calls a library."""
     others = [one.facts for one in (found.reference, *found.alternatives.values()) if one is not None]
     return frozenset(
         name for name in COUNTED_FACTS if any(getattr(one, name) is None for one in (found.facts, *others))
@@ -120,12 +120,7 @@ def read_compiled(
 ) -> Measurement:
     """The measurement of a case as far as no call is needed for it.
 
-    Args:
-        computation: The case.
-        build: What made it: its source counts as the subject's.
-        compiled: The subject.
-        reference: What is known of its reference.
-        tools: Compile the case's alternatives, and look for its largest batch.
+    The source of what made the case (``build``) counts as the subject's.
     """
     tools.progress("reading")
     lowered, program, surroundings = compiled.lowered, compiled.program, compiled.surroundings
@@ -180,12 +175,12 @@ def read_compiled(
 
 
 def _given(computation: Computation) -> tuple[object, ...]:
-    """What may lead to more of the subject's source: its arguments, and what makes the next step's."""
+    """Arguments of the subject and what makes the next step's: more of the subject's source may be found through them."""
     return computation.args, computation.kwargs, computation.next_args
 
 
 def _executable(compiled: CompiledSubject) -> str | None:
-    """That of a program for one process on CPU: elsewhere the compiler tries out on the device what it chooses."""
+    """The executable's fingerprint, of one process on CPU: other compilers try out on the device what they choose."""
     alone = compiled.hardware.platform == "cpu" and compiled.processes == 1
     calls_python = compiled.program.facts.host_callbacks  # whose addresses are in it
     return executable_fingerprint(compiled.program.executable) if alone and not calls_python else None

@@ -135,9 +135,7 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
         signature=signature,
         facts=replace(_facts(signature, run), jitted=int(is_jitted(computation.subject))),
         phases=Phases(
-            first_call_ns=run.stepped.first_call_ns,
-            host_ns=run.call_ns,
-            yardstick_ns=read_yardstick(tools.clocks.wall),
+            first_call_ns=run.stepped.first_call_ns, host_ns=run.call_ns, yardstick_ns=read_yardstick(tools.clocks.wall)
         ),
         operations=programs.operations,
         matmuls=programs.histogram(lambda one: one.program.work.matmuls),
@@ -169,7 +167,7 @@ def _measurement(computation: Computation, build: Callable[[], Computation], run
 
 
 def _observe_reference(function: Callable[..., Any], call: Call, tools: Tools) -> tuple[ReferenceFacts, Any]:
-    """What can be said of a reference, and its first result on the host; its first call need not be a cold one."""
+    """The facts of a reference, and its first result on the host; its first call need not be a cold one."""
     subject, clock = EagerSubject(function, call, "reference"), tools.clocks.wall
     with guarded("running the reference"):
         copies = subject.fresh()
@@ -200,7 +198,7 @@ def _count(subject: EagerSubject, tools: Tools) -> Launched:
     """Count what a warm call of the subject, or of its reference, launches.
 
     Raises:
-        InvalidCaseError: If it is the subject's, and there is nothing.
+        InvalidCaseError: If the subject launches nothing.
     """
 
     def make_call() -> Callable[[], Any]:
@@ -243,7 +241,7 @@ def _inputs(call: Call) -> str:
 
 
 def _fingerprint(launched: Launched, programs: EagerPrograms, signature: tuple[Argument, ...]) -> str:
-    """What it launches: by the programs themselves where they are known, else by their names."""
+    """A hash of what a call launches: by the programs where they are known, else by their names."""
     names = "unknown" if launched.programs is None else sorted(launched.programs.items())
     known = sorted((*map(str, one.identity), one.count) for one in programs.described)
     return fingerprint("host", known or names, [leaf.aval for leaf in signature])

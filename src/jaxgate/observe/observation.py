@@ -1,7 +1,4 @@
-"""What one observation leaves behind: plain data, and what it takes to run the same again.
-
-A subject, lowered and compiled for its arguments, and the place where it runs.
-"""
+"""What one observation leaves behind: plain data, and the compiled subject to run again."""
 
 from __future__ import annotations
 
@@ -55,8 +52,8 @@ class Observation:
     reference_feeds: tuple[int | None, ...] | None = None  # how its state is threaded
     next_args: NextArgs | None = None  # threads the state as the author does
     function: Callable[..., Any] | None = None  # the subject, where it is called as it is
-    launched: tuple[EagerProgram, ...] = ()  # the programs that a call of it launches, likewise
-    reference_function: Callable[..., Any] | None = None  # its reference, likewise
+    launched: tuple[EagerProgram, ...] = ()  # the programs that its calls launch, where it is called as it is
+    reference_function: Callable[..., Any] | None = None  # its reference, where it is called as it is
     target: TargetCompiler | None = None  # what compiled it, if that was for hardware that is not there
     executable: Any = None  # what was compiled; `None` where JAX gives it again without compiling
     # counts the energy of its devices; `None` where there is no counter, or nobody asks

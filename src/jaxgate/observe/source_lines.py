@@ -64,7 +64,7 @@ def short_path(file: str) -> str:
 
 
 HASHED_PATH = "=path:"
-"""Stands in options before the hash of a path."""
+"""The text that stands for a path in options, before its hash."""
 
 
 def without_folders(options: str) -> str:

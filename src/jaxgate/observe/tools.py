@@ -1,4 +1,4 @@
-"""What a measurement works with besides the case: a memory, clocks, other ranks, and who prints what is being done."""
+"""What a measurement works with besides the case: a memory, clocks, other ranks, and progress."""
 
 from __future__ import annotations
 

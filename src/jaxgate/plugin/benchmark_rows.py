@@ -4,9 +4,9 @@
 first and its times are replayed through the timer that the ``benchmark`` marker accepts.
 
 Under pytest-xdist pytest-benchmark switches itself off, because plain benchmarks would disturb each other. The times of
-a gate were taken with the machine to themselves, so its rows are right. What is used for that has no public
-interface; ``tests/plugin/test_benchmark_rows.py`` fails when it moves. So has what a second gate of a test needs: the
-fixture fills one row.
+a gate were taken with the machine to themselves, so its rows are right. Rows of workers, and of a second gate of a test
+(the fixture fills one row), need names without a public interface; ``tests/plugin/test_benchmark_rows.py`` fails when
+they move.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def warn_only_of(plain: bool, config: pytest.Config) -> None:  # noqa: FBT001 - 
 
 
 def rows_since(config: pytest.Config, mark: int) -> list[Any]:
-    """The rows that were filled in this process after the first so many, fit to travel."""
+    """The rows that this process filled after its first ``mark`` rows, fit to travel."""
     return [_portable(row) for row in config._benchmarksession.benchmarks[mark:]]  # type: ignore[attr-defined]  # noqa: SLF001 - see above
 
 

@@ -11,20 +11,13 @@ from jaxgate.model.measurement import Measurement
 from jaxgate.model.verdict import Verdict
 
 
-def row_of(verdict: Verdict, measurement: Measurement, engine_ns: int) -> dict[str, Any]:
-    """The row of a case.
-
-    Args:
-        verdict: Its verdict so far.
-        measurement: What was measured; all facts and phases are in the row.
-        engine_ns: What measuring it took, without JAX's own tracing, lowering and compiling.
-    """
+def row_of(verdict: Verdict, measurement: Measurement) -> dict[str, Any]:
+    """The row of a case: its verdict so far, with all facts and phases."""
     return {
         "case": verdict.case,
         "verdict": str(verdict.status),
         "hardware": measurement.hardware.slug,
         "program": measurement.fingerprints.program,
-        "engine_ns": engine_ns,
         "analytic_flops": measurement.analytic_flops,
         **_singles(measurement),
         **_rate(measurement),
@@ -40,11 +33,7 @@ def _singles(measurement: Measurement) -> dict[str, Any]:
     samples = measurement.samples
     if samples is None:
         return {}
-    return {
-        "contract": samples.contract,
-        "p50_ns": samples.percentile_ns(50),
-        "p99_ns": samples.percentile_ns(99),
-    }
+    return {"contract": samples.contract, "p50_ns": samples.percentile_ns(50), "p99_ns": samples.percentile_ns(99)}
 
 
 def _energy(verdict: Verdict) -> dict[str, Any]:

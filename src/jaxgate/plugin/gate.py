@@ -1,7 +1,4 @@
-"""The ``gate`` fixture's object: measure one case, judge it, show it, fail the test if it must.
-
-A case as this machine runs it: in its size, on its devices.
-"""
+"""The ``gate`` fixture's object: measure one case as this machine runs it, judge it, show it, fail the test if it must."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from typing import Any, NoReturn
 import pytest
 
 from jaxgate.engine.judge_case import JudgedCase, judge_case
-from jaxgate.engine.run.gate_cost import jax_ns
 from jaxgate.engine.run.session import GateSession
 from jaxgate.ext.targets.gate import compiler_of, leave_out, parse_targets
 from jaxgate.ext.targets.model import Target
@@ -23,15 +19,16 @@ from jaxgate.judge.order import severest
 from jaxgate.judge.verdict import judge_invalid
 from jaxgate.keep.strict import CorruptBaselineError
 from jaxgate.model.baseline import Baseline
-from jaxgate.model.claim import Claim
+from jaxgate.model.claim import Claim, split_claims
 from jaxgate.model.computation import Batch
-from jaxgate.model.decision import Status
+from jaxgate.model.decision import UNMEASURED
 from jaxgate.model.machine import HardwareKey
 from jaxgate.model.measurement import InvalidCaseError, Measurement
 from jaxgate.model.numbers import Samples
 from jaxgate.model.verdict import Verdict
 from jaxgate.model.workload import Case, Cost, Tolerance
 from jaxgate.observe.arguments.carry import Names
+from jaxgate.observe.arguments.function_case import case_of_function
 from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.machine.jax_settings import all_settings, settings_of
 from jaxgate.observe.machine.virtual_devices import devices_here, usual_size
@@ -39,7 +36,7 @@ from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
 from jaxgate.plugin.benchmark_rows import another_row, replay
 from jaxgate.plugin.case_row import row_of
-from jaxgate.plugin.gate_arguments import case_of_call, usage_errors
+from jaxgate.plugin.gate_arguments import known_options, refuse_other_kinds, usage_errors
 from jaxgate.plugin.gated_test import GatedTest
 from jaxgate.plugin.reports import Capturing, hold
 from jaxgate.report.case_page import report_sections
@@ -77,7 +74,7 @@ def fit(case: Case, size: Size | None, target: Target | None = None) -> Case:
 
 
 def refuse_platform(hardware: HardwareKey) -> None:
-    """Refuse a case that ran elsewhere than on the platform that JAX uses here: that one's baselines would pass it.
+    """Refuse a case that ran elsewhere than on the platform that JAX uses here: baselines of the other one would pass it.
 
     Raises:
         InvalidCaseError: If that is another platform.
@@ -89,9 +86,6 @@ def refuse_platform(hardware: HardwareKey) -> None:
             f"expected the case to run on {wanted}, which JAX uses here, found {hardware.platform}: an argument is "
             "committed to a device there, or a default device is set",
         )
-
-
-_UNMEASURED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED})
 
 
 class Gate:
@@ -168,19 +162,28 @@ class Gate:
             return self._gate(self._fitted(subject), subject.names)
         with usage_errors():
             chosen = parse_targets(targets)
-            case = case_of_call(
-                subject,
-                args,
-                case_name=lambda: self._session.names.of(self._item.nodeid, name),
+            refuse_other_kinds(
+                subject=subject,
                 kwargs=kwargs,
-                donate=donate,
-                carry=carry,
                 reference=reference,
                 claims=claims,
                 tolerances=tolerances,
                 batch=batch,
                 name=name,
-                options=options,
+            )
+            stated, options = split_claims(options)
+            case = case_of_function(
+                subject,
+                args,
+                name=self._session.names.of(self._item.nodeid, name),
+                kwargs=kwargs or {},
+                donate=donate,
+                carry=carry,
+                reference=reference,
+                claims=(*claims, *stated),
+                tolerances=tolerances,
+                batch=batch,
+                options=known_options(options),
             )
         self._in_catalogue = False
         if chosen:
@@ -227,9 +230,7 @@ class Gate:
     ) -> Verdict:
         """Gate what is no single call: the verdict is somebody else's, all that follows from it is as for a case.
 
-        Args:
-            name: As of a call.
-            judge: Gives the verdict of the case with this name, and times for its row, if there are any.
+        ``judge`` gives the verdict of the case with this name, and times for its row, if there are any.
         """
         with usage_errors():
             self._begin(name)
@@ -254,8 +255,7 @@ class Gate:
     def end_test(self, error: BaseException | None) -> None:
         """Fail the test at its end for what its named gates found; note one that may have more cases than it came to.
 
-        Args:
-            error: What ended the test's function, if anything did.
+        ``error`` is what ended the test's function, if anything did.
 
         Raises:
             pytest.fail.Exception: If one of them is red; the text has all that are.
@@ -265,7 +265,7 @@ class Gate:
         self.test.end(error)
 
     def _end(self, judged: JudgedCase, observed: Observation | None) -> Verdict:
-        """Explain a verdict that is not green, and let it fail the test, or wait for confirmation.
+        """Record a verdict, so that it is printed; if it is not green, let it fail the test or wait for confirmation.
 
         Raises:
             pytest.fail.Exception: If the verdict fails the test; its text says why.
@@ -304,7 +304,7 @@ class Gate:
     def _capture_of(self, judged: JudgedCase, observed: Observation | None) -> Capturing:
         """What profiles a case once its verdict is final, under the JAX settings of its test.
 
-        It holds the case's arrays only where it is going to: one that waits does so while all later cases are measured.
+        It holds arrays only of a case that it will profile: one that waits does so while all later cases are measured.
         """
         now, evidence = None if observed is None else observed.measurement, self._session.evidence
         red = replace(judged.verdict, fails=True)
@@ -331,14 +331,13 @@ class Gate:
                     self._in_catalogue and not measurement.hardware.target
                 ):  # a function of the user's may be meant for the CPU of any machine
                     refuse_platform(measurement.hardware)
-                engine_ns = time.perf_counter_ns() - begin - jax_ns(measurement)
                 judged = judge_case(self._session, case, observed, test=self._item.nodeid, progress=progress)
         except InvalidCaseError as error:
             return self._invalid(case.name, error), None
         verdict, duel_ns = judged.verdict, judged.on_baseline_ns
-        self._fill_row(case, measurement, verdict, engine_ns)
+        self._fill_row(case, measurement, verdict)
         settled = (
-            verdict.status not in _UNMEASURED and not verdict.baseline.recorded and not self._session.settings.elsewhere
+            verdict.status not in UNMEASURED and not verdict.baseline.recorded and not self._session.settings.elsewhere
         )
         if measurement.samples is not None and settled:
             opinion_s = 0.0 if verdict.opinion is None else verdict.opinion.seconds  # an unchanged case pays for none
@@ -365,7 +364,7 @@ class Gate:
             self._leave_out(case, error)
 
     def _accepted(self, name: str, hardware: HardwareKey) -> Baseline | None:
-        """The baseline of a case; who judges says what is wrong with it."""
+        """The baseline of a case; ``None`` if it cannot be read, which is reported where the case is judged."""
         try:
             stored = self._session.store.load(hardware, name)
         except CorruptBaselineError:
@@ -382,10 +381,10 @@ class Gate:
         assert self._compiler is not None, why  # nothing else raises it
         leave_out(self._session, self._compiler, case.name, self._item.nodeid, why)
 
-    def _fill_row(self, case: Case, measurement: Measurement, verdict: Verdict, engine_ns: int) -> None:
+    def _fill_row(self, case: Case, measurement: Measurement, verdict: Verdict) -> None:
         if self._benchmark.group is None:
             self._benchmark.group = case.family
-        self._benchmark.extra_info.update(row_of(verdict, measurement, engine_ns))
+        self._benchmark.extra_info.update(row_of(verdict, measurement))
         samples = measurement.samples
         self._session.evidence.note(case.name, self._benchmark.extra_info, None if samples is None else samples.run_ns)
         replay(self._item, self._benchmark, samples)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from jaxgate.model.decision import Status
-from jaxgate.model.machine import HardwareKey
 from jaxgate.model.verdict import TimeVerdict, Verdict
 
 RED_BEFORE = "jaxgate: what was red before that"
@@ -18,9 +17,9 @@ class GatedTest:
     """What came of the gates of one test so far, in the order of their calls."""
 
     item: pytest.Item  # the test
-    # of each case why it fails; empty where it does not, or waits to be confirmed
+    # why each case fails; empty where it does not, or waits to be confirmed
     texts: dict[str, str] = field(default_factory=dict)
-    verdicts: list[Verdict] = field(default_factory=list)  # those that are final
+    verdicts: list[Verdict] = field(default_factory=list)  # the verdicts that are final
     named: bool = False  # whether its gates have names, so that there may be several
     over: bool = False  # whether its function has come to its end
     calls: int = 0  # how many gates were called
@@ -96,7 +95,7 @@ class GatedTest:
         self.item.add_report_section("call", RED_BEFORE, self.text)
 
 
-def nothing_decided(case: str, hardware: HardwareKey | None, why: str) -> Verdict:
+def nothing_decided(case: str, why: str) -> Verdict:
     """What a gate gives its test where it does something else than to judge."""
     time = TimeVerdict(status=Status.UNDECIDED, reason=why)
-    return Verdict(case=case, hardware=hardware, status=Status.UNDECIDED, fails=False, findings=(), time=time)
+    return Verdict(case=case, hardware=None, status=Status.UNDECIDED, fails=False, findings=(), time=time)

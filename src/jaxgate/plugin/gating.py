@@ -18,7 +18,7 @@ def gating_run(config: pytest.Config) -> GatingRun | None:
 
 
 def begin(config: pytest.Config) -> GatingRun:
-    """The run, which gates: a test that does was collected, or an option asks for more than to run tests.
+    """Make this a run that gates: such a test was collected, or an option asks for more than to run tests.
 
     Raises:
         pytest.UsageError: If what an option names is not there.

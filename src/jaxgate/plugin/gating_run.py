@@ -58,7 +58,7 @@ class GatingRun:
 
                 with session_start.prefixed(settings.kind.flag):  # a typing error shows at once
                     parse_environment(items, config.invocation_params.dir, may_make=bool(settings.upgrade))
-            open_programs(settings.baselines, settings.programs)  # likewise
+            open_programs(settings.baselines, settings.programs)  # so does a wrong address
             if settings.against:
                 settings = replace(settings, against=resolve_revision(config.rootpath, settings.against))
         except UsageError as error:  # as pytest ends for a bad option: one line, exit code 4
@@ -97,7 +97,7 @@ class GatingRun:
         """The gate of a test."""
         from jaxgate.plugin.gate import Gate  # noqa: PLC0415 - imports JAX
 
-        own = (capability.own_gate(request, benchmark) for capability in self._plugins)
+        own = (one.own_gate(request, benchmark) for one in self._plugins if hasattr(one, "own_gate"))
         return next(filter(None, own), None) or Gate(request.node, benchmark, self.session())
 
     def adapt(self, item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:

@@ -13,7 +13,6 @@ import pytest
 from jaxgate.observe.machine import process  # noqa: F401 - sees what there is before the first conftest runs
 from jaxgate.plugin import benchmark_rows, time_limit
 from jaxgate.plugin.gating import begin, gating_run
-from jaxgate.plugin.guard_fixtures import at_most_bytes, no_retrace, no_transfer  # noqa: F401 - fixtures
 from jaxgate.plugin.options.command_line import STARTED, CommandLine
 from jaxgate.plugin.options.settings import begins_at_once, pass_on, read_settings
 from jaxgate.plugin.options.table import WATCH, add_options
@@ -23,6 +22,7 @@ from jaxgate.plugin.xdist import devices, nodes
 if TYPE_CHECKING:
     from jaxgate.ext.loop.gate import GateLoop
     from jaxgate.ext.start.gate import GateStart
+    from jaxgate.observe import guards
     from jaxgate.plugin.gate import Gate
 
 
@@ -100,7 +100,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def takes_gate(item: pytest.Item) -> bool:
-    """Whether a test takes a fixture of ours that gates: a project may call one of its own, or a parameter, the same.
+    """Whether a test takes a fixture of ours that gates: a project may give a fixture or parameter of its own the same name.
 
     Which fixtures a name stands for has no public interface: ``tests/plugin/test_foreign_fixtures.py`` fails when it moves.
     """
@@ -145,6 +145,30 @@ def gate_start(gate: Gate) -> GateStart:
     from jaxgate.ext.start.gate import GateStart  # noqa: PLC0415 - imports JAX
 
     return GateStart(gate)
+
+
+@pytest.fixture
+def no_retrace() -> type[guards.no_retrace]:
+    """``jaxgate.no_retrace``: a block that must neither trace nor compile."""
+    from jaxgate.observe import guards  # noqa: PLC0415 - imports JAX
+
+    return guards.no_retrace
+
+
+@pytest.fixture
+def no_transfer() -> type[guards.no_transfer]:
+    """``jaxgate.no_transfer``: a block that must not move anything implicitly."""
+    from jaxgate.observe import guards  # noqa: PLC0415 - imports JAX
+
+    return guards.no_transfer
+
+
+@pytest.fixture
+def at_most_bytes() -> type[guards.at_most_bytes]:
+    """``jaxgate.at_most_bytes``: a block that may leave so many bytes of arrays behind."""
+    from jaxgate.observe import guards  # noqa: PLC0415 - imports JAX
+
+    return guards.at_most_bytes
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -40,15 +40,15 @@ class HeldTest:
     """A test that waits until the verdicts of all of its cases are final."""
 
     test: GatedTest  # what came of its gates
-    cases: dict[str, HeldCase] = field(default_factory=dict)  # those that are provisional, by name
+    cases: dict[str, HeldCase] = field(default_factory=dict)  # its cases with provisional verdicts, by name
     # its reports, held back; none if it failed for another reason, and is red already
     reports: list[pytest.TestReport] = field(default_factory=list)
 
 
 MOST_LINES = 24
-"""Of buffers and differences of programs that several red cases print together."""
+"""Lines of buffers and differences of programs that several red cases print together."""
 ON_PAGES = pytest.StashKey[bool]()
-"""Whether they are left to the pages of these cases."""
+"""Whether buffers and differences of programs are left to the pages of the red cases."""
 HELD = pytest.StashKey[dict[str, HeldTest]]()
 
 
@@ -133,7 +133,7 @@ def mark_expected(report: pytest.TestReport, verdicts: Sequence[Verdict]) -> Non
 def confirm_held(config: pytest.Config, session: GateSession) -> None:
     """Repeat in fresh processes what made cases red, after the last test; then report the tests that waited.
 
-    Where very many are, the largest with a control come first: these show whether the machine is the cause.
+    If very many are red, the largest with a control come first: they show whether the machine is the cause.
     """
     from jaxgate.engine.repeats import confirm, in_order  # noqa: PLC0415 - imports JAX
 
@@ -166,14 +166,7 @@ def confirm_held(config: pytest.Config, session: GateSession) -> None:
 
 
 def settle(waiting: HeldTest, verdict: Verdict, *, compiled_as: str, elsewhere: str) -> None:
-    """Give a test the final verdict of one of its cases; the reports of one that waits for no other say what came of all.
-
-    Args:
-        waiting: The test.
-        verdict: The verdict.
-        compiled_as: The options that chose a size and a target, if any.
-        elsewhere: The options that chose something else to compare with than the stored baselines, if any.
-    """
+    """Give a test the final verdict of one of its cases; once no other case waits, its reports say what came of all."""
     test, reports = waiting.test, waiting.reports
     test.verdicts.append(verdict)
     if verdict.fails:

@@ -21,7 +21,7 @@ from jaxgate.model.workload import Collection
 from jaxgate.plugin.modes import plan
 from jaxgate.plugin.options.command_line import STARTED
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS, is_worker
-from jaxgate.processes.hardware_query import ask_hardware
+from jaxgate.processes.jax_query import ask_hardware
 from jaxgate.processes.worktree import refuse_installed_copies, refuse_modules_from
 from jaxgate.settings import NOT_FROM, ONLY_FROM, Update
 
@@ -131,7 +131,7 @@ def _narrowed_by(config: pytest.Config) -> frozenset[str]:
 
 
 def _left_out(config: pytest.Config) -> set[str]:
-    """The gates that baselines would serve here, where the project left out all of a run and none opened a session."""
+    """Gates with baselines for this hardware, if the project left all of them out and no session was opened."""
     settings, tests = config.stash[SETTINGS], config.stash[TESTS]
     follows = settings.ranks is not None and settings.ranks.rank != 0  # rank 0 judges what this one measures
     if SESSION in config.stash or follows or _narrowed_by(config) or not settings.demands_all or settings.elsewhere:

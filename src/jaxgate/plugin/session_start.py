@@ -115,7 +115,7 @@ def _start_compiler(config: pytest.Config, session: GateSession) -> None:
 def give_devices(config: pytest.Config, target: Target | None = None) -> None:
     """Divide the CPU before anything touches a device; where that is too late, no test is run.
 
-    The devices of a target have CPU devices to stand for them, and no other platform is looked for.
+    CPU devices stand for those of a target, and no other platform is looked for.
     """
     count = config.stash[SETTINGS].cpu_devices
     if target is not None:
@@ -151,7 +151,7 @@ def read_stored(config: pytest.Config) -> None:
 
 
 def record_other_side(config: pytest.Config) -> None:
-    """Record the other revision, if there is one and it is not yet; before this process takes a device."""
+    """Record the other revision if there is one and it is not recorded yet; before this process takes a device."""
     settings = config.stash[SETTINGS]
     if not settings.against or OTHER_SIDE in config.stash:
         return
@@ -185,7 +185,7 @@ def terminal(config: pytest.Config) -> int | None:
 
 
 def _environments(config: pytest.Config, cache: Path | None) -> Comparison:
-    """Record both environments first; before this process takes a device."""
+    """Record both environments, before this process takes a device."""
     from jaxgate.ext.upgrade.environment import LAUNCHES, parse_environment  # noqa: PLC0415 - what few runs need
     from jaxgate.ext.upgrade.environment_runs import run_environments  # noqa: PLC0415 - likewise
 
@@ -226,7 +226,7 @@ def recording(config: pytest.Config, what: str) -> Iterator[tuple[Path, Progress
 
 @contextmanager
 def _recording(config: pytest.Config, what: str) -> Iterator[tuple[Path, Progress]]:
-    """The same; what keeps the processes from it is one line, once, and no test is run."""
+    """Give the folder and progress; an error of the processes is printed once, in one line, and no test is run."""
     try:
         with recording(config, what) as found:
             yield found

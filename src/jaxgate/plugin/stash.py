@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Tests:
-    """The node ids of a run: all that were collected before any was deselected, those that gate, those selected of them.
-
-    And those that another shard of the run has.
-    """
+    """The node ids of a run: all collected before any was deselected, those that gate, those selected, another shard's."""
 
     collected: set[str] = field(default_factory=set)
     gates: set[str] = field(default_factory=set)
@@ -49,10 +46,10 @@ STDERR = pytest.StashKey[int]()
 """A descriptor of the terminal that pytest's capture does not close."""
 TESTS = pytest.StashKey[Tests]()
 GATE = pytest.StashKey[Any]()
-"""Of a test: its ``Gate``, whose module needs this one, however it asked for that."""
+"""The ``Gate`` of a test, for modules that need it, however the test asked for it."""
 SESSION: pytest.StashKey[GateSession] = pytest.StashKey()
 INSTRUMENTS: pytest.StashKey[Instruments] = pytest.StashKey()
-"""What a run is to look at the world with instead of the real things: a test's conftest or plugin sets it."""
+"""What a run looks at the world with instead of the real things: a test's conftest or plugin sets it."""
 OTHER_SIDE = pytest.StashKey[OtherSide | None]()
 MADE_FROM: pytest.StashKey[Provenance | None] = pytest.StashKey()
 """Where a recording comes from, where another process of this run knew it first."""

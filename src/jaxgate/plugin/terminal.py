@@ -1,7 +1,4 @@
-"""What a run shows in the terminal when it is over.
-
-The end of a run for whoever keeps the baselines: what to accept, to refresh, to create and to commit, and how.
-"""
+"""What a run shows in the terminal when it is over, with what to accept, refresh, create and commit, and how."""
 
 from __future__ import annotations
 
@@ -18,12 +15,12 @@ import pytest
 
 from jaxgate.engine.run.ending import Ending, lost, recorded_worse, unfit
 from jaxgate.engine.run.orphans import Orphans, Renamed
-from jaxgate.engine.run.result_files import PAGE, workflow_commands
+from jaxgate.engine.run.result_files import ACTIONS, PAGE
 from jaxgate.ext.upgrade.environment_runs import Comparison
 from jaxgate.judge.ageing import WARN_DAYS, WINDOW_DAYS, untested
 from jaxgate.judge.timing.rates import scaling
 from jaxgate.keep.waivers import FILE
-from jaxgate.model.decision import Status
+from jaxgate.model.decision import ALWAYS_FAIL, Status
 from jaxgate.model.inventory import StoreChanges
 from jaxgate.model.outcome import Review
 from jaxgate.model.verdict import Verdict
@@ -33,9 +30,9 @@ from jaxgate.plugin.console import Console
 from jaxgate.plugin.options.table import UPDATE
 from jaxgate.plugin.reports import ON_PAGES
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
-from jaxgate.report.acceptance import review_lines
 from jaxgate.report.printable import printable, shell_word
-from jaxgate.report.summary import count, moved, shared_differences, summary
+from jaxgate.report.pull_request import error_commands
+from jaxgate.report.summary import count, moved, review_lines, shared_differences, summary
 from jaxgate.report.text import details, scaling_lines
 from jaxgate.report.units import show
 from jaxgate.settings import Update
@@ -54,9 +51,8 @@ _ODD = (
         "no array has them, so none is kept for them",
     ),
 )
-"""What looks wrong without anything to compare it with: fact, its least value, how it is told when it is recorded, what to do."""
+"""What looks wrong by itself: the fact, its least odd value, a title, the finding in words, and what it means."""
 _BETTER = frozenset({Status.IMPROVED, Status.FASTER})
-_WORSE = frozenset({Status.REGRESSED, Status.SLOWER, Status.INVALID, Status.RESOURCE_EXHAUSTED})
 
 
 def show_advice(out: Console, session: GateSession, ending: Ending | None) -> None:
@@ -84,7 +80,7 @@ def show_advice(out: Console, session: GateSession, ending: Ending | None) -> No
 
 
 def _odd(out: Console, recorded: Sequence[Verdict]) -> None:
-    """What a first baseline would bless: plain Python whose operations are programs of their own, names that nothing has."""
+    """Warn of what a first baseline would bless: operations of plain Python as programs of their own, unmatched names."""
     for fact, least, title, what, advice in _ODD:
         found = {one.case: int(one.figures.now.get(fact, 0)) for one in recorded if one.figures is not None}
         named = [f"{case} {what.format(count)}" for case, count in found.items() if count >= least]
@@ -104,7 +100,7 @@ def _is_better(verdict: Verdict) -> bool:
     """Whether something got better, nothing worse, and the results are the same."""
     found = {verdict.time.status, *(finding.status for finding in verdict.findings)}
     decision = verdict.time.decision
-    return bool(found & _BETTER) and not (found & _WORSE) and (decision is None or decision.agrees is True)
+    return bool(found & _BETTER) and not (found & ALWAYS_FAIL) and (decision is None or decision.agrees is True)
 
 
 def _stale(out: Console, session: GateSession, stale: Sequence[Verdict]) -> None:
@@ -141,7 +137,7 @@ def _reviewed(out: Console, session: GateSession, found: Review) -> None:
 
 
 def _folder(out: Console, after: StoreChanges) -> None:
-    """What became of the folder: programs removed, and files to commit."""
+    """Show what became of the folder: programs removed, and files to commit."""
     if after.removed:
         programs = plural(len(after.removed), "program")
         size = show("program_bytes", sum(nbytes for _, nbytes in after.removed))
@@ -155,12 +151,11 @@ def _folder(out: Console, after: StoreChanges) -> None:
 
 
 MAX_LEFT = 5
-"""Cases without a profile that are named; all of them have a bundle."""
+"""So many cases without a profile are named; all of them have a bundle."""
 _TYPED = "; that is not green here: what a run may leave out is typed (-k, -m, --deselect)"
 _GREEN, _YELLOW, _RED = {"green": True}, {"yellow": True}, {"red": True, "bold": True}
-_LOSSES = (Status.SLOWER, Status.REGRESSED, Status.INVALID, Status.RESOURCE_EXHAUSTED)
 _MARKUP = dict.fromkeys(Status, _YELLOW) | dict.fromkeys((Status.SAME, Status.FASTER, Status.IMPROVED), _GREEN)
-_MARKUP |= dict.fromkeys(_LOSSES, _RED)
+_MARKUP |= dict.fromkeys(ALWAYS_FAIL, _RED)
 
 
 def summarise(out: Console, config: pytest.Config) -> None:
@@ -173,7 +168,7 @@ def summarise(out: Console, config: pytest.Config) -> None:
     if session_end.OUTCOME in config.stash:
         outcome = config.stash[session_end.OUTCOME]
         _edits(out, outcome.judge_edits)
-        for command in workflow_commands(outcome):
+        for command in error_commands(outcome) if os.environ.get(ACTIONS) == "true" else ():
             out.ensure_newline()
             out.write_line(command)
     if gates is not None:
@@ -192,7 +187,7 @@ def summarise(out: Console, config: pytest.Config) -> None:
 
 
 def _edits(out: Console, edits: Sequence[str]) -> None:
-    """What the change edits of settings and tests, and what is green may be green because of that."""
+    """Show the lines that a change edits of settings and tests: what is green may be green because of them."""
     if edits:
         named = "; ".join(edits[:MAX_LEFT]) + (" …" if len(edits) > MAX_LEFT else "")
         many = plural(len(edits), "line of this change says", "lines of this change say")
@@ -203,12 +198,8 @@ def _edits(out: Console, edits: Sequence[str]) -> None:
 def show_end(out: Console, session: GateSession, ending: Ending | None, folder: Path, *, on_pages: bool) -> None:
     """Show what was judged.
 
-    Args:
-        out: pytest's terminal.
-        session: The run.
-        ending: What its end found; ``None`` if it did not come to one.
-        folder: Where the user stands; paths are shown relative to it.
-        on_pages: Whether buffers and differences of programs were left to the pages of the red cases.
+    ``ending`` is ``None`` if the run came to none. Paths are shown relative to ``folder``. ``on_pages`` says that
+    buffers and differences of programs were left to the pages of red cases.
     """
     if session.result.verdicts:
         _verdicts(out, session)
@@ -250,7 +241,7 @@ def _verdicts(out: Console, session: GateSession) -> None:
 
 
 def _environments(out: Console, comparison: Comparison) -> None:
-    """What differs between the two, before anything that it did."""
+    """Show what differs between both environments, before any effect of it."""
     out.write_line(
         f"this environment against {comparison.other}, {plural(len(comparison.here), 'launch', 'launches')} of each"
     )
@@ -259,7 +250,7 @@ def _environments(out: Console, comparison: Comparison) -> None:
 
 
 def _undecided_anywhere(out: Console, session: GateSession) -> None:
-    """What the machine is not to blame for, and what would decide it."""
+    """Show how many cases no machine could decide, and what would decide them."""
     count = sum(verdict.undecided_anywhere for verdict in session.result.verdicts)
     if count:
         what = plural(count, "case is", "cases are")
@@ -301,7 +292,7 @@ def _what_next(out: Console, session: GateSession, ending: Ending | None, folder
 
 
 def _compiled_only(out: Console, session: GateSession) -> None:
-    """What was compiled for hardware that is not there, once for all cases."""
+    """Say once for all cases which hardware they were only compiled for."""
     targets = {verdict.hardware.target for verdict in session.result.verdicts if verdict.hardware} - {""}
     if session.compiler is not None:
         targets.add(str(session.compiler.target))
@@ -314,7 +305,7 @@ def _compiled_only(out: Console, session: GateSession) -> None:
 
 
 def _without_clock(out: Console, session: GateSession) -> None:
-    """What was recorded while the clock was off, and what that means for later runs."""
+    """Show how many cases were recorded without a clock, and what that means for later runs."""
     count = sum(
         verdict.baseline.recorded != ""
         and verdict.cost.run_ns is None
@@ -331,7 +322,7 @@ def _without_clock(out: Console, session: GateSession) -> None:
 
 
 def _reason_wanted(out: Console, session: GateSession) -> None:
-    """A loss that is accepted without a reason: the log has its figure, and nobody's word for it."""
+    """Ask for the reason of an accepted loss: the log has only its figure."""
     worse = recorded_worse(session.result.verdicts)
     if worse and not session.settings.why.strip():
         is_worse = plural(len(worse), "refreshed case is", "refreshed cases are")

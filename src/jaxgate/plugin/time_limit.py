@@ -22,12 +22,8 @@ NAME = "jaxgate-deadline"
 class Deadline:
     """Watches the time of a run.
 
-    Args:
-        config: pytest's.
-        limit_s: Seconds from now.
-        finish: Writes down what was judged, for a process that is about to end.
-        grace_s: Seconds for the test that runs when the time is over.
-        end: Ends the process.
+    ``limit_s`` counts from now; ``grace_s`` is for the test that runs when the time is over. ``finish`` writes down
+    what was judged, for a process that is about to end.
     """
 
     def __init__(
@@ -86,7 +82,7 @@ class Deadline:
             self._end(int(pytest.ExitCode.INTERRUPTED))
 
     def _tell(self, more: str = "") -> None:
-        """Keep the reason for the summary; one who ends here says it at once."""
+        """Keep the reason for the summary; a process that ends here prints it at once."""
         gates = self._config.stash.get(SESSION, None)
         if gates is not None and not gates.result.time_over:
             gates.result.time_over = self.reason + more

@@ -24,7 +24,7 @@ class Finished:
 
 
 def own_program(module: str) -> list[str]:
-    """The command of a program of jaxgate's own, whose complaints are errors only.
+    """The command of a program of jaxgate's own, which complains only of errors.
 
     Files of the folder that it starts in are not taken for modules: a project may have a ``types.py``.
     """
@@ -50,12 +50,7 @@ def run_child(
 ) -> Finished:
     """Run a command and wait for its end.
 
-    Args:
-        command: The program and its arguments.
-        folder: Where it runs; here by default.
-        variables: Its environment variables, all of them; this process's by default.
-        question: What it reads on its standard input.
-        timeout_s: Seconds after which it is killed.
+    ``variables`` are all that it has; this process's by default. ``question`` is its standard input.
 
     Raises:
         TimeoutError: If it took longer.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
@@ -14,7 +15,6 @@ from typing import Any
 
 from jaxgate.keep.files import read_text
 from jaxgate.observe.source_lines import without_folders
-from jaxgate.processes.child import own_program
 
 MAX_WORDS = 200
 """Characters of what a process complained of that an error shows."""
@@ -22,7 +22,7 @@ _LOGGED = re.compile(r"[IWEF]\d{4} \d\d:\d\d:[\d.]+ +\d+ [^\s\]]+:\d+\] ")
 """What XLA writes before each line of its log: severity, day, time, thread, place."""
 _FATAL = re.compile(f"(?=F){_LOGGED.pattern}")
 _STACK = re.compile(r"@ |\*\*\*")
-"""How the lines begin that it writes of its own stack, after the reason."""
+"""How lines begin in which XLA writes its own stack, after the reason."""
 
 
 class WorkerError(Exception):
@@ -37,7 +37,7 @@ class LiveWorker:
     complaints: Path  # the file of what it complains of
 
     def ask(self, **question: Any) -> dict[str, Any]:
-        """What it answers to a question.
+        """Ask a question; gives the answer.
 
         Raises:
             WorkerError: If it ended, or has a problem.
@@ -79,39 +79,12 @@ class LiveWorker:
 
 @contextmanager
 def start_worker(
-    module: str,
-    arguments: Sequence[str],
-    complaints: Path,
-    variables: Mapping[str, str],
-    timeout_s: float | None = None,
-) -> Iterator[LiveWorker]:
-    """Start a worker; it ends with the block.
-
-    Args:
-        module: Its program.
-        arguments: What its program is given.
-        complaints: The file for what it complains of.
-        variables: All of its variables.
-        timeout_s: Seconds after which it is killed; ``None`` for never.
-
-    Raises:
-        OSError: If it could not be started.
-    """
-    with start_program([*own_program(module), *arguments], complaints, variables, timeout_s) as worker:
-        yield worker
-
-
-@contextmanager
-def start_program(
     command: Sequence[str], complaints: Path, variables: Mapping[str, str], timeout_s: float | None = None
 ) -> Iterator[LiveWorker]:
     """Start a program that answers as a worker does, by whatever interpreter; it ends with the block.
 
-    Args:
-        command: The program and its arguments.
-        complaints: The file for what it complains of.
-        variables: All of its variables.
-        timeout_s: Seconds after which it is killed; ``None`` for never.
+    ``complaints`` is the file for what it complains of; ``variables`` are all that it has. It is killed after ``timeout_s``
+    seconds; ``None`` for never.
 
     Raises:
         OSError: If it could not be started.
@@ -128,6 +101,63 @@ def start_program(
                 yield worker
         finally:
             worker.end()
+
+
+class KeptWorker:
+    """A worker that is started when it is first asked, and again where it ended.
+
+    Args:
+        begin: Starts it, given the file for what it complains of.
+        limit_s: Seconds that it may take to its first line.
+
+    Attributes:
+        greeting: What that line says.
+    """
+
+    def __init__(self, begin: Callable[[Path], AbstractContextManager[LiveWorker]], limit_s: float) -> None:
+        self._begin, self._limit_s = begin, limit_s
+        self._open = ExitStack()
+        self._worker: LiveWorker | None = None
+        self.greeting: dict[str, Any] = {}
+
+    def started(self) -> LiveWorker:
+        """The worker; a new one if the last one ended.
+
+        Raises:
+            OSError: If it could not be started.
+            WorkerError: If it ended, or has a problem.
+        """
+        if self._worker is None:
+            folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="jaxgate-worker-")))
+            try:
+                worker = self._open.enter_context(self._begin(folder / "stderr"))
+                with time_limit(worker, self._limit_s):
+                    self.greeting = worker.answer()
+            except (OSError, WorkerError):
+                self.close()
+                raise
+            self._worker = worker
+        return self._worker
+
+    def answer_within(self, limit_s: float, **question: Any) -> dict[str, Any]:
+        """What it answers to a question; to start it is not among the seconds. It is ended where it does not answer.
+
+        Raises:
+            OSError: If it could not be started.
+            WorkerError: If it ended, or has a problem.
+        """
+        worker = self.started()
+        try:
+            with time_limit(worker, limit_s):
+                return worker.ask(**question)
+        except (OSError, WorkerError):
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the process."""
+        self._worker = None
+        self._open.close()
 
 
 @contextmanager

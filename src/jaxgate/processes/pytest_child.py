@@ -1,7 +1,4 @@
-"""The selected tests, recorded by another process into a folder of its own: the other side of a comparison.
-
-The tests of a project, as pytest collects them in a process of its own.
-"""
+"""Other processes of pytest: one records the selected tests for a comparison, one runs a test again, one collects."""
 
 from __future__ import annotations
 
@@ -65,7 +62,7 @@ RecordSelection = Callable[[Side, Selection, Path], dict[str, str]]
 
 
 def child_environment(settings: Settings) -> dict[str, str]:
-    """The environment of a process that runs tests of this run again: as this one's was, before a conftest changed it.
+    """The environment for a process that runs tests of this run again: as this one's was before a conftest changed it.
 
     What belongs to this run of pytest is left out; the project's own options are handed on.
     """
@@ -75,9 +72,7 @@ def child_environment(settings: Settings) -> dict[str, str]:
 def fresh_environment(environ: Mapping[str, str], options: Sequence[str]) -> dict[str, str]:
     """The environment of a run of pytest to which no other run of jaxgate has described anything.
 
-    Args:
-        environ: The variables to start from.
-        options: Options of that run, beside those on its command line.
+    ``options`` are added to those on its command line.
     """
     dropped = ("JAXGATE_", "PYTEST_CURRENT_TEST", "PYTEST_ADDOPTS", "PYTEST_XDIST")
     found = {name: value for name, value in environ.items() if not name.startswith(dropped)}
@@ -96,12 +91,7 @@ def naming(settings: Settings) -> dict[str, str]:
 def record_selection(
     side: Side, chosen: Selection, into: Path, run: Callable[..., Finished] = run_child
 ) -> dict[str, str]:
-    """Record the baselines of the selected tests.
-
-    ``run`` runs the command in a process.
-
-    Returns:
-        What failed there, by test: a case of it is on this side only.
+    """Record the baselines of the selected tests; gives what failed there, by test: its case is on this side only.
 
     Raises:
         BrokenRecordingError: If the other side cannot be collected, or its process dies.
@@ -124,10 +114,7 @@ def record_selection(
 def judge_test(
     side: Side, test: str, against: Sequence[str], folder: Path, run: Callable[..., Finished] = run_child
 ) -> Mapping[str, Any]:
-    """Judge a test by a run of its own.
-
-    Returns:
-        What ``results.json`` of that run says.
+    """Judge a test by a run of its own; gives what ``results.json`` of that run says.
 
     Raises:
         UsageError: If it came to no result.
@@ -171,7 +158,7 @@ def run_test(
 
 
 def _variables(side: Side) -> dict[str, str]:
-    """Of a process of that side: where this one has the machine to itself, the other would wait for it for ever."""
+    """Variables of a process of that side: without ``HELD`` it would wait for ever if this one has the machine to itself."""
     return {**side.environment, **({HELD: os.environ[HELD]} if HELD in os.environ else {})}
 
 
@@ -181,7 +168,7 @@ def ended(done: Finished) -> list[tuple[str, str]]:
 
 
 def last_line(done: Finished) -> str:
-    """The last thing that it said."""
+    """The last line that a process said."""
     return ((done.stderr + done.stdout).strip().splitlines() or ["it said nothing"])[-1]
 
 
@@ -190,28 +177,17 @@ def _tail(done: Finished) -> str:
 
 
 _COLLECTED = (0, 5)
-"""pytest's exit codes: some tests, none."""
+"""pytest's exit codes of a collection: of some tests, of none."""
 
 
-def collect_tests(
-    project: Path,
-    paths: Sequence[str],
-    environ: Mapping[str, str],
-    run: Callable[..., Finished] = run_child,
-) -> list[str]:
-    """Node ids of all tests.
-
-    Args:
-        project: Root folder of the tests.
-        paths: What to collect, relative to it; what pytest takes by itself without any.
-        environ: The environment of the process.
-        run: Runs the command in a process.
+def collect_tests(project: Path, paths: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """Node ids of all tests of a project, or of these paths in it.
 
     Raises:
         UsageError: If pytest collects with errors; the text is its last word.
     """
     command = [sys.executable, "-m", "pytest", *paths, "--collect-only", "-q", "--color=no", "-p", "no:cacheprovider"]
-    done = run(command, folder=project, variables=environ)
+    done = run_child(command, folder=project, variables=environ)
     if done.status not in _COLLECTED:
         raise UsageError(
             f"the tests cannot be collected: {(done.stdout.strip().splitlines() or [done.last_words])[-1]}"

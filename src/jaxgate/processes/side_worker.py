@@ -10,8 +10,8 @@ import gc
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from jaxgate.observe.errors import describe
 from jaxgate.observe.machine.jax_settings import know_defaults
 from jaxgate.observe.machine.recreated_environment import NotRecreatedError, recreate
 from jaxgate.observe.trace.clocks import Clock
+from jaxgate.processes.child import own_program
 from jaxgate.processes.duel_worker import on_device
 from jaxgate.processes.live_worker import LiveWorker, start_worker
 
@@ -37,7 +38,7 @@ TIMEOUT_S = 600.0
 class ProcessSide:
     """A program in a live process."""
 
-    process: LiveWorker  # it compiled the program
+    process: LiveWorker  # the process that compiled the program
     contract: Contract  # what the time of a call means
     consumed: bool  # whether a burst can be of one call only
 
@@ -62,25 +63,18 @@ class ProcessSide:
         return int(self.process.ask(calls=calls)["ns"])
 
 
-@contextmanager
 def start_side(
     folder: Path, side: str, variables: Mapping[str, str], timeout_s: float = TIMEOUT_S
-) -> Iterator[LiveWorker]:
-    """Start a process for one side of the job in a folder (``keep.write_job``); it ends with the block.
+) -> AbstractContextManager[LiveWorker]:
+    """Start a process for one side (``now`` or ``baseline``) of the job in a folder (``keep.write_job``).
 
-    Args:
-        folder: Holds the job, which says what environment the process shall have.
-        side: ``now`` or ``baseline``; whose program it runs.
-        variables: All of its variables.
-        timeout_s: Seconds after which it is killed.
+    It ends with the block, or is killed after ``timeout_s``. The job says what environment the process shall have.
 
     Raises:
         OSError: If it could not be started.
     """
-    with start_worker(
-        "jaxgate.processes.side_worker", [str(folder), side], folder / f"{side}.stderr", variables, timeout_s
-    ) as worker:
-        yield worker
+    command = [*own_program("jaxgate.processes.side_worker"), str(folder), side]
+    return start_worker(command, folder / f"{side}.stderr", variables, timeout_s)
 
 
 def ready(process: LiveWorker) -> ProcessSide:

@@ -1,13 +1,8 @@
-"""A checkout beside the checkout: its code must be imported from there, and from nowhere else.
+"""Another git revision in a worktree beside the checkout, which records the selected tests in a process of its own.
 
-A package that is installed in editable mode, or lies in ``src/``, is found through ``sys.path`` in the original
-checkout. Without care the other revision would be today's code, and every comparison would be SAME.
-
-The other side of a comparison with a git revision: recorded there, now, by the same tests.
-
-A clean worktree of the revision is checked out, and the selected tests record their baselines from it, in a
-process of its own, into a folder of its own. From there on nothing is special: today's programs are compared
-and duelled with those. No stored baseline is needed, and none is touched.
+From there on nothing is special: today's programs are compared and duelled with those. No stored baseline is needed,
+and none is touched. Its code must be imported from there and from nowhere else: a package that is installed in editable
+mode, or lies in ``src/``, is found through ``sys.path`` in the original checkout, and every comparison would be SAME.
 """
 
 from __future__ import annotations
@@ -18,7 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from jaxgate.keep.git import TRUNKS, merge_base, run_git
+from jaxgate.keep.git import TRUNKS, commit_of, merge_base, run_git
 from jaxgate.model.outcome import UsageError
 from jaxgate.model.words import cut
 from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, record_selection
@@ -52,7 +47,7 @@ def refuse_modules_from(top: Path) -> None:
         if path.is_relative_to(top) and _is_source(path):
             raise UsageError(
                 f"the other revision imported {name} from {path}, which is today's code; install the project so that "
-                "its folder comes first on sys.path (a plain src folder or an editable install by path)",
+                "its folder comes first on sys.path (a plain src folder or an editable install by path)"
             )
 
 
@@ -74,7 +69,7 @@ def refuse_installed_copies(worktree: Path) -> None:
         if own and {"site-packages", "dist-packages"} & set(path.parts):
             raise UsageError(
                 f"the other revision imported {name} from {path}, an installed copy of one revision for both; "
-                "install the project in editable mode: pip install -e .",
+                "install the project in editable mode: pip install -e ."
             )
 
 
@@ -93,10 +88,8 @@ _OR = ", which is no environment either: no virtual environment, jax==0.10.2 or 
 def resolve_revision(project: Path, revision: str, option: str = OPTION) -> str:
     """Find the commit that a revision names.
 
-    Args:
-        project: A folder inside the checkout.
-        revision: Anything that git takes, or ``merge-base``: where this branch left the trunk.
-        option: Who asks, for messages.
+    ``revision`` is anything that git takes, or ``merge-base``: where this branch left the trunk. ``option`` is named in
+    errors.
 
     Raises:
         UsageError: If git does not know it.
@@ -104,8 +97,7 @@ def resolve_revision(project: Path, revision: str, option: str = OPTION) -> str:
     if run_git(project, "rev-parse", "--show-toplevel") is None:
         _unknown(f"{cut(revision, 200)}: {project} is not a git checkout", option)
     if revision != MERGE_BASE:
-        found = run_git(project, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-        return found or _unknown(cut(revision, 200), option)
+        return commit_of(project, revision) or _unknown(cut(revision, 200), option)
     return merge_base(project) or _unknown(f"{MERGE_BASE} with any of {', '.join(TRUNKS)}", option)
 
 
@@ -118,18 +110,7 @@ def record_revision(
     environ: Mapping[str, str],
     record: RecordSelection = record_selection,
 ) -> dict[str, str]:
-    """Record the baselines of a commit.
-
-    Args:
-        project: Root folder of the tests.
-        commit: The commit.
-        chosen: Which tests.
-        into: Folder for what they record.
-        environ: The environment of a process that runs this checkout.
-        record: Records the selected tests in a process of its own.
-
-    Returns:
-        What failed there, by test: nothing compares its case.
+    """Record the baselines of a commit; gives what failed there, by test: nothing compares its case.
 
     Raises:
         UsageError: If the other side cannot be checked out or collected.

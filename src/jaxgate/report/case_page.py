@@ -1,38 +1,25 @@
-"""The page of a case that failed, as Markdown; and its verdict as data."""
+"""The page of a case that failed, as Markdown."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from functools import cache
-from typing import TYPE_CHECKING
 
 from jaxgate.ext.profile.model import Side
 from jaxgate.ext.profile.table import communication_line, markdown_table, rank_table, step_line, waited_for
 from jaxgate.model.baseline import StoredBaseline
 from jaxgate.model.measurement import Measurement, Roofline
 from jaxgate.model.verdict import Verdict
-from jaxgate.report.printable import fenced, json_text, printable
+from jaxgate.report.printable import fenced, printable
 from jaxgate.report.text import open_questions, roofline_rows
 from jaxgate.report.units import show, show_ratio
 
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
 BUFFERS = "jaxgate: largest buffers"
 CHANGES = "jaxgate: what changed in the program since its baseline"
-VERDICT_SCHEMA = 2
-"""Of ``verdict.json``; changes where a key goes or means something else."""
 
 _MEMORY = (
-    "argument_bytes",
-    "output_bytes",
-    "temp_bytes",
-    "aliased_bytes",
-    "state_bytes",
-    "peak_bytes",
-    "constant_bytes",
-)
+    "argument_bytes", "output_bytes", "temp_bytes", "aliased_bytes", "state_bytes", "peak_bytes", "constant_bytes",
+)  # fmt: skip
 _FILES = {
     "now.stablehlo.txt": "today's program as traced",
     "baseline.stablehlo.txt": "the baseline's program as it is stored",
@@ -48,21 +35,6 @@ _FILES = {
 }
 
 
-@cache
-def _adapter() -> TypeAdapter[Verdict]:
-    """What writes a verdict; made once, as that takes longer than a verdict."""
-    from pydantic import TypeAdapter  # noqa: PLC0415 - every collection of gates imports this module
-
-    return TypeAdapter(Verdict)
-
-
-def verdict_json(verdict: Verdict) -> str:
-    """The verdict as JSON, with the number of its schema."""
-    ranked_by = {"causes": {"__all__": {"root", "amount"}}}  # their order says it
-    content = _adapter().dump_python(verdict, mode="json", exclude=ranked_by)
-    return json_text({"schema": VERDICT_SCHEMA, **content})
-
-
 def report(
     verdict: Verdict,
     now: Measurement | None,
@@ -72,16 +44,7 @@ def report(
     *,
     logdir: str,
 ) -> str:
-    """The page.
-
-    Args:
-        verdict: With what was captured.
-        now: Today's measurement, if there is one.
-        record: The baseline, if there is one.
-        text: The failure text.
-        files: Names of the other files of the bundle.
-        logdir: Folder of all bundles, relative to the project.
-    """
+    """The page of a case; ``files`` are the others of its bundle, ``logdir`` has all bundles, relative to the project."""
     parts = [f"# {verdict.status}: {verdict.case}", fenced(text)]
     capture = verdict.evidence.capture
     if capture is not None and capture.table is not None:
@@ -139,6 +102,6 @@ def _least_times(verdict: Verdict) -> Iterator[str]:
 
 
 def report_sections(verdict: Verdict) -> list[tuple[str, str]]:
-    """Title and text of each list that a verdict brings; none if it brings none."""
+    """Title and text of each list that a verdict brings."""
     lists = ((BUFFERS, verdict.evidence.allocations), (CHANGES, verdict.evidence.changes))
     return [(title, printable("\n".join(lines))) for title, lines in lists if lines]

@@ -11,25 +11,21 @@ from itertools import zip_longest
 
 MARK = "<!-- jaxgate -->"
 LONGEST = 65_000
-"""Characters that GitHub takes are 65,536."""
+"""Characters of a comment: GitHub takes 65,536."""
 _CUT = "\n\n… cut here: the whole page is `summary.md` in the artifacts of the run."
 _ACTS = re.compile(r"^[^\S\n]*\S|[^\w\s]|_", re.MULTILINE)
-"""What may be a mention, a command, a link or markup: all but letters and digits, and whatever begins a line."""
+"""What may begin a mention, a command, a link or markup: all but letters and digits, and whatever begins a line."""
 _MARKUP = re.compile(r"</?(?:details|summary|code)>|^#+ |^`{3,}\w*\n", re.MULTILINE)
 _TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 _MOST_COLUMNS, _WIDEST = 8, 60
-"""Of a table; a longer cell pushes the rest of its row."""
+"""Most columns of a table, and the width of each; a longer cell pushes the rest of its row."""
 
 
 def inert(text: str, longest: int = LONGEST) -> str:
-    """A block of a comment in which a text of strangers is to be read, and does nothing else.
+    """A block of a comment, at most ``longest`` characters, in which a text of strangers is read and does nothing else.
 
     GitHub looks for mentions and references in no ``<pre>``. Bots read a comment as it was sent, quoted or not: of the text
     only letters and digits are sent as they are, and none of them begins a line.
-
-    Args:
-        text: Anything.
-        longest: Characters that the block may have.
     """
     shown, room = [], longest - 2 * len(_CUT) - len("<pre></pre>")
     for line in text.split("\n"):

@@ -1,11 +1,7 @@
-"""Text for a terminal, a log or a page that shows itself and does nothing else.
+"""Text that shows itself and does nothing else, in a terminal, a log, a page or a table.
 
 Names of files and cases, commits and reasons come from whoever opened the pull request: a control character among them
-would clear the screen, hide what is red, or turn around the order of what is read.
-
-Markdown that nothing within it can leave: names of tests come from whoever opened the pull request.
-
-Tables as plain text: aligned columns, two spaces between them, no frame and no colour.
+would clear the screen, hide what is red, or turn around the order of what is read; markup would leave its place.
 """
 
 from __future__ import annotations
@@ -36,7 +32,7 @@ def printable(text: str) -> str:
 
 
 def printable_line(text: str) -> str:
-    """The same on one line: a name cannot pretend to be a line of its own."""
+    """Text as ``printable`` gives it, on one line: a name cannot pretend to be a line of its own."""
     return printable(text).replace("\n", " ")
 
 
@@ -88,10 +84,8 @@ Outcome = TypeVar("Outcome", bound=StrEnum)
 def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), texts: Sequence[str] = ()) -> list[str]:
     """One line for each row, nothing wrapped or cut.
 
-    Args:
-        rows: Cells, as many in each row.
-        right: Places of the columns that are aligned to the right.
-        texts: What follows each row, whatever it holds; without texts no line ends in spaces.
+    ``right`` are the places of columns aligned to the right. ``texts`` follow the rows; without them no line ends in
+    spaces.
     """
     shown = [[printable_line(cell) for cell in row] for row in rows]
     widths = [max(map(_columns, column)) for column in zip(*shown, strict=True)]
@@ -121,7 +115,7 @@ def _columns(text: str) -> int:
 def headed(
     rows: Sequence[Sequence[str]], *, right: Collection[int] = (), texts: Sequence[str] = ()
 ) -> list[tuple[str, str]]:
-    """The same with the first cell of each line apart, padded: it is a word to colour."""
+    """Rows as ``aligned`` gives them, the first cell of each line apart and padded: it is a word to colour."""
     width = max((len(row[0]) for row in rows), default=0)
     return [(line[:width], line[width:]) for line in aligned(rows, right=right, texts=texts)]
 

@@ -19,9 +19,9 @@ from jaxgate.report.text import in_short, scaling_table
 from jaxgate.report.units import show_pair, show_ratio
 
 MAX_ANNOTATIONS = 10
-"""GitHub shows as many errors of one step."""
+"""GitHub shows so many errors of one step."""
 FAR = 60
-"""Lines between what a cause names and the edit that it is shown at: about a function."""
+"""Most lines from what a cause names to the edit where it is shown: about a function."""
 MAX_ROWS = 40
 MAX_FOLDS = 20
 MAX_EDITS = 50
@@ -91,7 +91,7 @@ def _headline(outcome: Outcome) -> str:
 
 
 def _undecided(outcome: Outcome) -> Iterator[str]:
-    """Which cases are undecided, and why: those whose program changed apart from those in which nothing seen did."""
+    """Name the cases that are undecided, and why: those whose program changed apart from those where nothing seen did."""
     left = [verdict for verdict in outcome.verdicts if verdict.status is Status.UNDECIDED]
     changed = [verdict for verdict in left if verdict.changed_untimed]
     same = [verdict for verdict in left if not verdict.changed_untimed]
@@ -107,10 +107,8 @@ def _undecided(outcome: Outcome) -> Iterator[str]:
 
 def _uncommitted(files: tuple[str, ...]) -> str:
     """Which baselines git does not have: a verdict that rests on them is nobody else's yet."""
-    listed = "\n".join(files[:MAX_EDITS])
-    more = f"\n… and {len(files) - MAX_EDITS} more" if len(files) > MAX_EDITS else ""
     baselines = plural(len(files), "file of the baselines needs", "files of the baselines need")
-    return fold(f"⚠️ {baselines} a commit: without it nobody else has them", fenced(listed + more))
+    return fold(f"⚠️ {baselines} a commit: without it nobody else has them", fenced("\n".join(_first(files))))
 
 
 def _counts(outcome: Outcome) -> str:
@@ -195,10 +193,7 @@ def place(line: str) -> tuple[str, int]:
 
 
 def in_the_diff(line: str, changed: Mapping[str, Sequence[int]]) -> str:
-    """The line of the same file nearest to a line that a change has touched, where hosts show what is said of it.
-
-    Beyond ``FAR`` lines it is not taken for what the first line is about.
-    """
+    """The nearest changed line of the same file, at most ``FAR`` away, else the line itself: hosts show remarks there only."""
     file, number = place(line)
     near = min(changed.get(file, ()), key=lambda one: abs(one - number), default=number)
     return f"{file}:{near}" if near != number and abs(near - number) <= FAR else line

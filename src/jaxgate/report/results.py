@@ -19,7 +19,7 @@ from jaxgate.report.text import explain
 
 PREFIX = "jaxgate"
 _DIGITS = 5
-"""Of the time of a call: as many as a clock with a resolution of 0.01 % has."""
+"""Digits of the time of a call: as many as a clock with a resolution of 0.01 % has."""
 
 
 def results_json(outcome: Outcome) -> str:
@@ -53,7 +53,8 @@ def results_json(outcome: Outcome) -> str:
 
 
 def _case(verdict: Verdict, outcome: Outcome, environments: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    decision = verdict.time.decision
+    decision, capture = verdict.time.decision, verdict.evidence.capture
+    table = None if capture is None else capture.table
     return {
         "case": verdict.case,
         "test": outcome.tests.get(verdict.case, ""),
@@ -78,15 +79,13 @@ def _case(verdict: Verdict, outcome: Outcome, environments: Sequence[Mapping[str
         },
         "findings": [_finding(finding) for finding in verdict.findings if finding.status is not Status.SAME],
         "causes": [str(cause) for cause in verdict.causes],
-        "operations": [asdict(row) for row in verdict.evidence.capture.table.culprits]
-        if verdict.evidence.capture is not None and verdict.evidence.capture.table is not None
-        else [],
-        "communication": _communication(verdict),
+        "operations": [asdict(row) for row in table.culprits] if table is not None else [],
+        "communication": asdict(table.communication) if table is not None and table.communication is not None else None,
         "baseline": verdict.baseline.described,
         "origin": verdict.origin and verdict.origin.place,
         "opinion": None if verdict.opinion is None else {**asdict(verdict.opinion), "by": str(verdict.opinion.by)},
-        "bundle": verdict.evidence.capture.folder if verdict.evidence.capture is not None else "",
-        "profiled": list(verdict.evidence.capture.sides) if verdict.evidence.capture is not None else [],
+        "bundle": "" if capture is None else capture.folder,
+        "profiled": [] if capture is None else list(capture.sides),
         "text": _text(verdict, outcome),
         "changes": list(verdict.evidence.changes),
         "allocations": list(verdict.evidence.allocations) if verdict.fails else [],
@@ -147,11 +146,6 @@ def _text(verdict: Verdict, outcome: Outcome) -> str:
     return explain(
         verdict, test=outcome.tests.get(verdict.case, ""), compiled_as=outcome.compiled_as, elsewhere=outcome.elsewhere
     )
-
-
-def _communication(verdict: Verdict) -> dict[str, float] | None:
-    table = verdict.evidence.capture.table if verdict.evidence.capture is not None else None
-    return asdict(table.communication) if table is not None and table.communication is not None else None
 
 
 def _finding(finding: Finding) -> dict[str, Any]:

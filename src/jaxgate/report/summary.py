@@ -6,7 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
-from jaxgate.model.decision import Status
+from jaxgate.model.decision import UNMEASURED, Status
 from jaxgate.model.verdict import Verdict
 from jaxgate.model.words import cut, in_brackets, plural
 from jaxgate.report.printable import headed, printable_line
@@ -31,14 +31,10 @@ def summary(
 ) -> list[tuple[Status, str, str]]:
     """One line per case, aligned: its status, the padded word to colour, and the rest of the line.
 
-    Args:
-        verdicts: In the order to show.
-        width: Columns of the terminal; ``None`` where nothing wraps (a file, a CI log). Where a line does not fit, rates are
-            left out; then calm lines are cut, and the others go on below.
-        environments: Two environments were compared: what moved is listed below each line.
-
-    Returns:
-        What ``shared_differences`` gives is in none of the lines: it is said once, above them.
+    ``width`` is the columns of the terminal; ``None`` where nothing wraps (a file, a CI log). Where a line does not
+    fit, rates are left out; then calm lines are cut, and the others go on below. If two ``environments`` were compared,
+    what moved is listed below each line. What ``shared_differences`` gives is in none of the lines: it is said once,
+    above them.
     """
     shared = () if environments else shared_differences(verdicts)
     short = [beside(verdict) if environments else _without(in_short(verdict), verdict, shared) for verdict in verdicts]
@@ -69,7 +65,7 @@ def _fitted(word: str, rest: str, width: int | None, *, whole: bool) -> str:
 
 
 def _environment(verdict: Verdict) -> tuple[str, ...]:
-    """What differs of the environment, and nothing of the program, as an origin lists it: ``jax 0.10.2 → 0.12.0``."""
+    """Differences of the environment, without those of the program, as an origin lists them: ``jax 0.10.2 → 0.12.0``."""
     return () if verdict.origin is None else tuple(line for line in verdict.origin.differences if " → " in line)
 
 
@@ -101,7 +97,36 @@ def count_statuses(verdicts: Sequence[Verdict]) -> str:
 
 
 def count(verdicts: Sequence[Verdict]) -> str:
-    """The same of a whole run, with their number."""
+    """How many cases a run has, and how many have each status, worst last."""
     others = sum(has_waived(verdict) and verdict.status is not Status.WAIVED for verdict in verdicts)
     waived = f" ({others} of them with something waived)" if others else ""
     return f"{plural(len(verdicts), 'case')}: {count_statuses(verdicts)}{waived}"
+
+
+MAX_FIGURES = 4
+_REFUSED = UNMEASURED | {Status.REGRESSED, Status.WAIVED}
+
+
+def review_lines(verdict: Verdict) -> list[str]:
+    """The verdict, what moved now and before, and what made it worse."""
+    lines = [f"{verdict.status}  {verdict.case}"]
+    figures = moved(verdict)
+    if not figures and verdict.worst is not None:
+        figures = [describe_finding(verdict.worst)]
+    lines += [f"  {figure}" for figure in figures[:MAX_FIGURES]]
+    if len(figures) > MAX_FIGURES:
+        lines.append(f"  and {len(figures) - MAX_FIGURES} more")
+    if verdict.causes:
+        lines.append(f"  culprit: {verdict.causes[0]}")
+    return [printable_line(line) for line in lines]
+
+
+def why_not_acceptable(verdict: Verdict) -> str:
+    """Why no baseline can make a case right: its first broken claim, or what could not be judged; empty if one can.
+
+    A claim that is waived is broken all the same.
+    """
+    for finding in verdict.findings:
+        if finding.status in UNMEASURED or (finding.kind in ("claim", "case", "drift") and finding.status in _REFUSED):
+            return describe_finding(finding)
+    return ""

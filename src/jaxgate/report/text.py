@@ -1,9 +1,4 @@
-"""What a person reads in the terminal: six lines for a red case, one line for every case.
-
-A roofline as text: the least time of a call, what it is bound by, and what each resource would need.
-
-Scaling efficiency, for people: a line of the terminal for each series, a table of the summary.
-"""
+"""What a person reads in the terminal: a red case, a case in a line, its roofline, and scaling efficiency."""
 
 from __future__ import annotations
 
@@ -16,7 +11,7 @@ from jaxgate.ext.growth.model import OVER
 from jaxgate.ext.history.text import describe_drift
 from jaxgate.ext.profile.model import Side
 from jaxgate.ext.profile.table import blame
-from jaxgate.model.decision import Status
+from jaxgate.model.decision import UNMEASURED, Status
 from jaxgate.model.measurement import RESOURCES, Resource, Roofline
 from jaxgate.model.outcome import Point, Scaling
 from jaxgate.model.verdict import Finding, Verdict
@@ -62,7 +57,6 @@ def open_questions(sides: Mapping[Side, Roofline]) -> list[str]:
 
 
 _CALM = frozenset({Status.SAME, Status.IMPROVED, Status.FASTER, Status.EXPECTED, Status.UNDECIDED})
-_UNMEASURED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED})
 MAX_DIFFERENCES = 4
 MAX_OTHERS = 3
 
@@ -70,11 +64,8 @@ MAX_OTHERS = 3
 def explain(verdict: Verdict, *, test: str, compiled_as: str = "", elsewhere: str = "") -> str:
     """The text of a case that is not green: verdict, numbers, time, baseline, culprit, commands.
 
-    Args:
-        verdict: The verdict.
-        test: pytest node id, for the commands.
-        compiled_as: The options that chose a size and a target, if any.
-        elsewhere: The options that chose something else to compare with than the stored baselines, if any.
+    ``compiled_as`` are the options that chose a size and a target, ``elsewhere`` those that chose something else to
+    compare with than the stored baselines.
     """
     worst = verdict.worst
     where = f"  on {verdict.hardware.slug}" if verdict.hardware else ""
@@ -82,7 +73,7 @@ def explain(verdict: Verdict, *, test: str, compiled_as: str = "", elsewhere: st
     # Held against another environment: its baseline begins with that one.
     environments = bool(elsewhere) and verdict.baseline.described.startswith(" ".join(shlex.split(elsewhere)[1::2]))
     lines = [f"{verdict.status}  {verdict.case}{where}"]
-    judged = verdict.status not in _UNMEASURED or verdict.hardware is not None
+    judged = verdict.status not in UNMEASURED or verdict.hardware is not None
     if judged and environments:  # what differs between them explains all the rest
         lines.append(_row("against", _baseline(verdict)))
     if worst is not None:
@@ -162,7 +153,7 @@ def call_time(verdict: Verdict, *, rates: bool = True) -> str:
 def beside(verdict: Verdict) -> str:
     """The time of a case in two environments, or why nothing could be compared."""
     worst, decision = verdict.worst, verdict.time.decision
-    if worst is not None and (worst.status in _UNMEASURED or (worst.kind == "claim" and verdict.fails)):
+    if worst is not None and (worst.status in UNMEASURED or (worst.kind == "claim" and verdict.fails)):
         return describe_finding(worst)
     reason = verdict.time.reason if decision is None else f"{decision.ratio:.2f} × there, {verdict.time.reason}"
     return " · ".join([reason, *_undecided(verdict), *waiver_notes(verdict)])
@@ -298,7 +289,7 @@ def _commands(verdict: Verdict, test: str, compiled_as: str, elsewhere: str) -> 
         return f"{reproduce}   reduce: jaxgate repro {shell_word(verdict.case)} --reduce"
     if elsewhere:
         return reproduce
-    wrong = {f.kind for f in verdict.findings if f.status in {*_UNMEASURED, Status.REGRESSED}}
+    wrong = {f.kind for f in verdict.findings if f.status in {*UNMEASURED, Status.REGRESSED}}
     invalid = {f.kind for f in verdict.findings if f.status is Status.INVALID}
     if wrong & {"claim", "case", "drift"} or "time" in invalid:  # what --perf-update refuses, or would only hide
         return reproduce

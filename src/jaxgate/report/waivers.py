@@ -21,12 +21,7 @@ def waiver_note(finding: Finding) -> str:
 
 
 def waiver_notes(verdict: Verdict, *, without: Finding | None = None) -> list[str]:
-    """One note for each finding that a waiver speaks of.
-
-    Args:
-        verdict: The verdict.
-        without: A finding whose note stands elsewhere.
-    """
+    """One note for each finding that a waiver speaks of; the note of ``without`` stands elsewhere."""
     return [
         f"{waived_name(finding)}: {waiver_note(finding)}"
         for finding in verdict.findings

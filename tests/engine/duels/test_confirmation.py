@@ -1,7 +1,5 @@
 """A slow-down is repeated: what confirms it, what takes it back, and what accuses the machine. None of it hides."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from contextlib import contextmanager
@@ -98,7 +96,6 @@ def timed(verdict):
     ],
 )
 def test_many_slow_downs_accuse_the_machine(suspects, cases, machine):
-    """More than 5 and more than 20 % of the cases."""
     assert too_many(suspects, cases) is machine
 
 
@@ -213,12 +210,13 @@ INVALIDS = {
 
 @pytest.mark.parametrize("what", INVALIDS)
 def test_what_cannot_be_told_is_invalid_and_red(suspect, what):
-    """Neither green nor an accusation of the case."""
+    """Too many cases, or a control that fired, accuse the machine; a crash or a silent child accuses nobody."""
     launches, machine, reason = INVALIDS[what]
     verdict = settle_time(suspect.verdict, launches, machine=machine)
     assert (verdict.status, verdict.fails) == (Status.INVALID, True)
     assert reason in verdict.time.reason
     assert (timed(verdict).status, timed(verdict).detail) == (Status.INVALID, verdict.time.reason)
+    assert verdict.accuses_machine is ("machine is the suspect" in reason or machine)
 
 
 def test_a_waived_fact_stays_waived_whatever_becomes_of_the_slow_down(suspect):
@@ -232,16 +230,7 @@ def test_a_waived_fact_stays_waived_whatever_becomes_of_the_slow_down(suspect):
     assert settle_time(mixed, [FIRED], machine=False).accuses_machine
 
 
-@pytest.mark.parametrize("what", INVALIDS)
-def test_only_a_suspected_machine_is_accused(suspect, what):
-    """Too many cases, or a control that fired; a crash or a silent child accuses nobody."""
-    launches, machine, reason = INVALIDS[what]
-    verdict = settle_time(suspect.verdict, launches, machine=machine)
-    assert verdict.accuses_machine is ("machine is the suspect" in reason or machine)
-
-
 def test_a_case_that_is_red_by_itself_does_not_accuse_the_machine(suspect):
-    """A broken fact beside it is the case's own."""
     broken = Finding(kind="fact", name="temp_bytes", status=Status.REGRESSED)
     mixed = replace(suspect.verdict, findings=(*suspect.verdict.findings, broken))
     assert not settle_time(mixed, [FIRED], machine=False).accuses_machine
@@ -263,43 +252,22 @@ def test_other_findings_keep_their_say(suspect):
 # confirm
 
 
-@pytest.fixture
-def plan():
-    """Fresh processes that find what a test says, one after the other; returns what is left of the plan."""
-
-    def prepare(*launches):
-        left = list(launches)
-        return left, Instruments(repeat_duel=lambda _: left.pop(0))
-
-    return prepare
-
-
-def test_two_processes_are_run_and_no_more(suspect, plan):
-    """The number of repeats is fixed."""
-    left, given = plan(AGREES, AGREES, DISAGREES)
-    assert confirm(suspect, given, machine=False).status is Status.SLOWER
-    assert left == [DISAGREES]
-
-
-def test_the_first_disagreement_ends_it(suspect, plan):
-    """No second process, which nothing could depend on; nobody runs again until it is green."""
-    left, given = plan(DISAGREES, AGREES)
-    assert confirm(suspect, given, machine=False).status is Status.UNDECIDED
-    assert left == [AGREES]
-
-
-def test_a_crash_ends_it(suspect, plan):
-    """INVALID; a process that failed is not replaced by another try."""
-    left, given = plan(CRASHED, AGREES)
-    assert confirm(suspect, given, machine=False).status is Status.INVALID
-    assert left == [AGREES]
-
-
-def test_a_suspected_machine_runs_nothing(suspect, plan):
-    """No process is started where the machine is the suspect."""
-    left, given = plan(AGREES)
-    assert confirm(suspect, given, machine=True).status is Status.INVALID
-    assert left == [AGREES]
+@pytest.mark.parametrize(
+    ("launches", "machine", "status"),
+    [
+        ([AGREES, AGREES, DISAGREES], False, Status.SLOWER),
+        ([DISAGREES, AGREES], False, Status.UNDECIDED),
+        ([CRASHED, AGREES], False, Status.INVALID),
+        ([AGREES], True, Status.INVALID),
+    ],
+    ids=["two agree", "the first does not", "a crash", "the machine is the suspect"],
+)
+def test_no_process_is_run_that_nothing_depends_on(suspect, launches, machine, status):
+    """Nobody runs again until it is green, and a process that failed is not replaced by another try."""
+    left = list(launches)
+    given = Instruments(repeat_duel=lambda _: left.pop(0))
+    assert confirm(suspect, given, machine=machine).status is status
+    assert left == launches[-1:]
 
 
 # Claims about run time
@@ -356,7 +324,6 @@ def test_a_claim_that_holds_in_a_fresh_process_is_taken_back(claimed):
     ids=["crash", "control", "machine", "nothing"],
 )
 def test_a_claim_that_cannot_be_confirmed_is_invalid(claimed, launches, machine):
-    """Red, and the claim says why."""
     verdict = settle_time(claimed, launches, machine=machine, claim=LIMIT)
     assert (verdict.status, verdict.fails, finding(verdict, LIMIT).status) == (Status.INVALID, True, Status.INVALID)
     assert verdict.worst == finding(verdict, LIMIT)
@@ -395,7 +362,6 @@ def test_a_missing_baseline_that_fails_is_not_the_machines(strict):
 
 @pytest.mark.parametrize(("strict", "fails"), [(True, True), (False, False)])
 def test_what_is_taken_back_leaves_a_missing_baseline(strict, fails):
-    """NO_BASELINE, which fails where strict."""
     found = judge(CASE, (LIMIT,), measurement(reference=reference()), None, strict=strict, reference_duel=BROKEN)
     verdict = settle_time(found, [agreeing(LIMIT, 1.0)], machine=False, claim=LIMIT, strict=strict)
     assert (verdict.status, verdict.fails) == (Status.NO_BASELINE, fails)
@@ -491,8 +457,6 @@ def test_sides_with_environments_of_their_own_are_four_processes():
 
 
 def test_a_side_that_cannot_be_had_confirms_nothing():
-    """No green, and the text says why."""
-
     @contextmanager
     def open_sides(_):
         raise WorkerError("exit status 1")

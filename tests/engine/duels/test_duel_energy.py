@@ -58,7 +58,6 @@ def test_a_slower_side_with_the_same_power_takes_more_energy():
 
 
 def test_without_a_counter_no_call_is_made():
-    """A duel on such a machine costs what it did."""
     world = World()
     sides = Side(world, 120.0), Side(world, 120.0)
     assert duel_energy(None, sides, steady(1.0)) is None
@@ -66,7 +65,6 @@ def test_without_a_counter_no_call_is_made():
 
 
 def test_calls_that_fail_leave_the_outcome_of_the_duel():
-    """The energy is not known, and why."""
     world = World()
     found = counted(world, Side(world, 120.0), Side(world, 120.0, error=RuntimeError("out of memory")))
     assert isinstance(found, NoEnergy)

@@ -1,7 +1,5 @@
 """Memory of a duel: buffers are shared where nothing eats them, copies are not left behind, too little says so."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os
@@ -12,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from support.fakes import duel
+from support.measured import alive
 from support.projects import model
 
 from jaxgate.observe.arguments.feeder import on_device
@@ -79,11 +78,6 @@ def test_a_duel_holds_two_calls_at_most(step):
     assert max(seen) - before <= 2 * STATE.nbytes + 8  # a copy or threaded state, and the result of the call before
 
 
-def alive():
-    """Bytes of all arrays that are alive."""
-    return sum(array.nbytes for array in jax.live_arrays() if not array.is_deleted())
-
-
 # Through the plugin
 
 MODEL = model("jnp.ones((123, 7))", step="x @ x.T")
@@ -138,14 +132,12 @@ def starve(monkeypatch, error, *, side, at):
 
 
 @pytest.mark.usefixtures("_duels_call")
-@pytest.mark.parametrize("at", [1, 9], ids=["first call", "later"])
-@pytest.mark.parametrize("side", [0, 1], ids=["now", "baseline"])
-@pytest.mark.parametrize("error", OUT_OF_MEMORY.values(), ids=OUT_OF_MEMORY)
+@pytest.mark.parametrize(("error", "side", "at"), [("device", 0, 9), ("host", 1, 1)])
 def test_too_little_memory_for_a_side_is_undecided(project, monkeypatch, error, side, at):
     """Never SAME: the line says what happened; the facts were judged; nothing is left behind."""
     project.write("test_model.py", MODEL + LIVE).record()
     project.edit("test_model.py", *CHANGE)
-    calls = starve(monkeypatch, error, side=side, at=at)
+    calls = starve(monkeypatch, OUT_OF_MEMORY[error], side=side, at=at)
     result = project.run("--perf-strict", "--perf-max-undecided=1")
     assert calls[side] == at
     result.counts(passed=2)
@@ -243,5 +235,4 @@ def test_arguments_on_another_mesh_are_moved(placed, kind):
 
 @pytest.mark.parametrize("kind", ["Auto", "Explicit"])
 def test_donated_arguments_of_several_devices_are_copied(placed, kind):
-    """They alone."""
     assert placed[f"{kind} donated"]["shared"] == [False, True, True, False]

@@ -1,7 +1,5 @@
 """The sides of a duel opened for real: what a process of its own is given of what this one knows."""
 
-from __future__ import annotations
-
 import os
 
 import jax
@@ -14,7 +12,7 @@ from jaxgate.observe.machine.environment import read_environment
 from jaxgate.observe.machine.jax_settings import know_defaults, known_defaults
 from jaxgate.observe.program.export import export_program, split_call
 from jaxgate.observe.trace.lowering import lower
-from jaxgate.processes.defaults_query import find_defaults
+from jaxgate.processes.jax_query import find_defaults
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Programs of plain Python beside those of its baseline: which are duelled, with what, and why not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 
@@ -66,7 +64,6 @@ def matched(today, before=None, *, equal_ones=False):
 
 
 def test_equal_programs_are_left_out():
-    """Unless something else than they changed."""
     assert matched(loop()).matches == ()
     everything = matched(loop(), equal_ones=True)
     assert [one.calls for one in everything.matches] == [(3, 3), (1, 1)]
@@ -86,7 +83,6 @@ def test_a_changed_program_is_fed_with_what_it_was_called_with():
 
 
 def test_a_renamed_program_is_the_same():
-    """Its structure says so."""
     assert matched(loop(name="renamed")).matches == ()
     assert loop(name="renamed").measurement.fingerprints.program == unchanged().measurement.fingerprints.program
 
@@ -118,12 +114,10 @@ def test_more_launches_of_a_program_are_more_work():
     ids=["new", "gone", "arguments", "callback"],
 )
 def test_why_a_program_has_no_opponent(today, why):
-    """The line names the program."""
     assert why in matched(today).why_not
 
 
 def test_a_program_whose_baseline_has_no_content_has_no_opponent():
-    """It was recorded as what it costs alone."""
     before, load = recorded(unchanged())
     bare = replace(before, launched_programs=tuple(replace(one, program=None) for one in before.launched_programs))
     found = match_programs(loop(jnp.sin), bare, load, equal_ones=False)

@@ -1,7 +1,5 @@
 """The duel with a reference: when it is run, what it is fed with, and what is remembered of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -113,14 +111,12 @@ def test_one_claim_written_twice_is_one(duels):
     ("claims", "changes"), [([], {}), ([claim("temp_bytes <= 2 * reference")], {}), ([CLAIM], {"reference": None})]
 )
 def test_nothing_is_timed_that_decides_nothing(duels, claims, changes):
-    """No claim about run time, or no reference."""
     timing, notes = duels
     assert timing.time(claims, watch(**changes), lambda _: None).by == ReferenceDuel()
     assert notes == []
 
 
 def test_an_observation_without_a_reference_has_no_opponent():
-    """Asked all the same, it says so."""
     with pytest.raises(NotReplayableError, match="no reference"):
         export_opponents(watch(reference=None))
 
@@ -153,7 +149,6 @@ def compiled_for(devices):
 
 
 def test_devices_are_those_of_the_executable(duels):
-    """One here."""
     timing, notes = duels
     timing.time([CLAIM], watch(), lambda _: None)
     assert [len(devices_of(side.function)) for side in notes[0][:2]] == [1, 1]

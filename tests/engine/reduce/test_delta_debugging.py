@@ -1,7 +1,5 @@
 """Delta debugging on lists of words: what is left is what shows it, whatever the order and the budget."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
@@ -33,7 +31,6 @@ def reduce(start, shows, *moves, **changes):
 
 @pytest.mark.parametrize("needed", [{"w0"}, {"w99"}, {"w3", "w50", "w97"}, {"w40", "w41", "w42", "w43"}, set()])
 def test_nothing_but_what_is_needed_is_left(needed):
-    """Wherever it stands."""
     steps, _ = reduce(words(100), lambda thing: needed <= set(thing))
     assert set(steps[-1].found) == needed
 
@@ -72,7 +69,6 @@ def test_parts_that_need_each_other_go_together():
 
 
 def test_moves_are_taken_again_until_none_helps():
-    """The second one makes room for the first."""
     last = dropping(name="drops the last", parts=lambda thing: thing[-1:])
     first = dropping(name="drops the first", parts=lambda thing: thing[:1], one_by_one=True)
     steps, _ = reduce(words(6), lambda thing: "w3" in thing, last, first)
@@ -81,7 +77,6 @@ def test_moves_are_taken_again_until_none_helps():
 
 
 def test_one_by_one_takes_the_first_that_works():
-    """And asks anew what parts there are."""
     asked = []
 
     def parts(thing):
@@ -102,7 +97,6 @@ def test_what_is_not_smaller_is_not_gone_on_with():
 
 
 def test_time_that_is_up_keeps_the_best():
-    """Nothing is asked for after that."""
     left = itertools.count()
     steps, search = reduce(words(64), lambda thing: "w5" in thing, over=lambda: next(left) > 4)
     assert 0 < len(steps[-1].found) < 64
@@ -110,7 +104,6 @@ def test_time_that_is_up_keeps_the_best():
 
 
 def test_an_interruption_leaves_the_last_step():
-    """Each step was handed out when it was found."""
     tries = itertools.count()
 
     def shows(thing):

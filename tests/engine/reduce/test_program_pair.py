@@ -1,7 +1,5 @@
 """Both programs of a case for a command that looks at them; what is not there is said in a line, with what to do."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -40,13 +38,12 @@ def find(root, record=None, case=CASE, environ=None):
     return find_pair(case, root, project=root.parent, environ=environ or {}, record=record or recorder())
 
 
-def test_both_programs_are_found(tmp_path):
+def test_both_programs_are_found(tmp_path, monkeypatch):
     """Today's out of what was recorded aside, the baseline's out of the store."""
     keep(tmp_path, b"accepted")
     record = recorder(fingerprints=OTHER)
-    pair = find(
-        tmp_path, record, environ={"PYTEST_ADDOPTS": "-x", "JAXGATE_STRICT": "1", "JAXGATE_SIZE": "small", "HOME": "h"}
-    )
+    monkeypatch.setenv("JAXGATE_SIZE", "small")
+    pair = find(tmp_path, record, environ={"PYTEST_ADDOPTS": "-x", "JAXGATE_STRICT": "1", "HOME": "h"})
     assert pair.baseline[1].content == b"accepted"
     assert pair.now[1].content == b"today"
     assert pair.baseline[0].fingerprints.program != pair.now[0].fingerprints.program
@@ -58,7 +55,6 @@ def test_both_programs_are_found(tmp_path):
 
 
 def test_one_program_on_both_sides_is_the_same(tmp_path):
-    """Only the environment can differ then."""
     keep(tmp_path, b"accepted")
     pair = find(tmp_path)
     assert pair.baseline[0].fingerprints.program == pair.now[0].fingerprints.program
@@ -75,25 +71,21 @@ def refused(root, *parts, **asked):
 
 
 def test_an_unknown_case_names_its_neighbour(tmp_path):
-    """A slip of the finger is the usual reason."""
     keep(tmp_path, b"accepted")
     refused(tmp_path, f"none named `{CASE}x`", f"did you mean `{CASE}`?", "jaxgate baselines --cases", case=f"{CASE}x")
 
 
 def test_a_case_that_fails_now_says_why(tmp_path):
-    """There is no program to write down."""
     keep(tmp_path, b"accepted")
     refused(tmp_path, "could not be recorded as it is now: ValueError: no such layer", "pytest", record=recorder(None))
 
 
 def test_a_test_that_gates_something_else_now_is_told(tmp_path):
-    """The name of the case is gone."""
     keep(tmp_path, b"accepted")
     refused(tmp_path, "gates no case of this name any more", record=recorder(case="model/other"))
 
 
 def test_an_eager_case_has_no_program(tmp_path):
-    """It is Python around programs."""
     keep(tmp_path, None, eager=True)
     refused(
         tmp_path, "plain Python around jitted calls", "gate the jitted function itself", record=recorder(eager=True)
@@ -107,7 +99,6 @@ def test_a_program_that_was_not_stored_says_why_and_what_else_there_is(tmp_path)
 
 
 def test_a_program_that_is_gone_is_restored_with_git(tmp_path):
-    """A baseline without its file proves nothing."""
     keep(tmp_path, b"accepted", fingerprints=OTHER)
     ProgramStore(tmp_path).path(OTHER.program).unlink()
     refused(tmp_path, "missing or damaged; restore it with git")

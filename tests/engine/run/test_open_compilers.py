@@ -1,7 +1,5 @@
 """Compilers of targets: started once each, and no second time where that failed."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxgate.ext.targets.model import Target

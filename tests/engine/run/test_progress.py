@@ -1,7 +1,5 @@
 """Progress: silent at first, then a line now and again, and no thread beside a sample."""
 
-from __future__ import annotations
-
 import os
 import select
 import threading
@@ -162,7 +160,6 @@ def test_a_short_stage_says_nothing(pipe):
 
 
 def test_a_long_stage_speaks_again_and_again(pipe):
-    """Lines keep coming while the stage lasts."""
     with Progress(pipe.writing, "scan/rnn", **IMPATIENT) as progress:
         progress("compiling the subject")
         lines = [pipe.line() for _ in range(3)]
@@ -220,7 +217,6 @@ def test_it_falls_silent_whatever_happened(pipe, error):
 
 
 def test_without_a_terminal_there_is_no_thread():
-    """With -q, or no stderr, nothing is started."""
     before = threading.enumerate()
     with Progress(None, "scan/rnn", **IMPATIENT) as progress:
         progress("compiling the subject")
@@ -238,7 +234,6 @@ def test_a_terminal_that_went_away_harms_nobody(pipe):
 
 
 def test_an_unused_progress_does_nothing(pipe):
-    """No stage, no thread, no line."""
     with Progress(pipe.writing, "scan/rnn"):
         pass
     assert pipe.everything() == ""

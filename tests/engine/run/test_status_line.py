@@ -1,7 +1,5 @@
 """The line of a long stage: overwritten on a terminal, a line of its own elsewhere; how far the run is."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import struct
@@ -9,7 +7,7 @@ import termios
 
 import pytest
 
-from jaxgate.engine.run.gate_cost import TimeLeft
+from jaxgate.engine.run.gate_cost import time_left
 from jaxgate.engine.run.progress import StatusLine, is_live
 from jaxgate.model.workload import Cost
 
@@ -54,7 +52,6 @@ def test_nothing_is_cleared_that_was_not_shown(terminal):
 
 
 def test_elsewhere_each_text_is_a_line_of_its_own():
-    """A log keeps all of them whole."""
     reading, writing = os.pipe()
     line = StatusLine(writing, live=False)
     line.show("  scan/rnn: compiling, 12 s so far")
@@ -94,4 +91,4 @@ def cost(seconds):
 def test_how_far_a_run_is(tests, costs, begun, words):
     """In gates that were begun, and in time where at least half of those that are left were run before."""
     known = {test: cost(seconds) for test, seconds in costs.items()}
-    assert TimeLeft(tests, known, lambda: begun)() == words
+    assert time_left(tests, known, begun) == words

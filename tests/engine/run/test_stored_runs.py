@@ -1,7 +1,5 @@
 """What earlier runs stored, as a run with a drift budget asks for it."""
 
-from __future__ import annotations
-
 import pytest
 from support.histories import CASE, FOLDER, case, run
 

@@ -1,26 +1,17 @@
 """Mistakes planted into the suite's own workloads: each must turn its case red and be named as the culprit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib import import_module
 
 GROUPS = {
     "layers": ("attention", "kernels", "precision", "remat", "scatter", "shapes"),
     "loops": (
-        "donation",
-        "checkpoint",
-        "input_pipeline",
-        "latency",
-        "scan",
-        "serving",
-        "training",
-        "value_and_grad",
+        "donation", "checkpoint", "input_pipeline", "latency", "scan", "serving", "training", "value_and_grad",
         "vmap",
     ),
     "meshes": ("hosts", "pjit", "placement"),
     "replicas": ("composed", "moe", "pmap", "scaling"),
-}
+}  # fmt: skip
 """Families whose mistakes one test file plants: each about as long as the others."""
 
 FAULTS = {

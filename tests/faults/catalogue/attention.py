@@ -1,7 +1,5 @@
 """Attention that holds, copies, masks or multiplies what it was written to avoid."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 blocks = faults_of("workloads/attention/blocks.py")

@@ -1,7 +1,5 @@
 """States that come back as something else, are not taken over, or lie on every device."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 fault = faults_of("workloads/checkpoint.py")

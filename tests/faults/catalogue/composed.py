@@ -1,7 +1,5 @@
 """What goes wrong where transformations are composed: one layer is lost, and the step still trains."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 step = faults_of("workloads/composed/step.py")

@@ -1,7 +1,5 @@
 """Donation that is dropped, lost or misplaced."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 steps = faults_of("workloads/donation/steps.py")

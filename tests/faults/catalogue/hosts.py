@@ -1,7 +1,5 @@
 """Parts that are given whole, collected, or arrive otherwise."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 fault = faults_of("workloads/hosts.py")

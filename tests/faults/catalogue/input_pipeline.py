@@ -1,7 +1,5 @@
 """Programs and transfers that creep in between the data and the step."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 batches = faults_of("workloads/input_pipeline/batches.py")

@@ -1,7 +1,5 @@
 """Blocks that are computed again, rows that nobody computes, sums in few bits."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 fault = faults_of("workloads/kernels.py")

@@ -1,7 +1,5 @@
 """What makes one request slower than it has to be."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 latency = faults_of("workloads/latency.py")

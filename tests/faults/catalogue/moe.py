@@ -1,7 +1,5 @@
 """Every expert for every token, experts and tokens that are sent where nobody needs them."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 fault = faults_of("workloads/moe.py")

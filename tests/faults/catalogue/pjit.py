@@ -1,7 +1,5 @@
 """Mistakes with layouts on a mesh: nothing fails, and every device does, holds or sends too much."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 mlp = faults_of("workloads/pjit/mlp.py")

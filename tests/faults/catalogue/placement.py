@@ -1,7 +1,5 @@
 """Arrays in a wrong place, numbers read too often, Python called from a step, keys and numbers made outside of it."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 placing = faults_of("workloads/placement/placing.py")

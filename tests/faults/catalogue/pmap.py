@@ -1,7 +1,5 @@
 """Replicas that drift apart, samples that nobody sees, and bytes that travel for nothing."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 steps = faults_of("workloads/pmap/steps.py")

@@ -1,7 +1,5 @@
 """Numbers with too few bits, and numbers with more than anybody asked for."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 products = faults_of("workloads/precision/products.py")

@@ -1,7 +1,5 @@
 """remat that is not there, keeps everything, or stands in the wrong place."""
 
-from __future__ import annotations
-
 import jax
 
 from tests.faults.model import faults_of

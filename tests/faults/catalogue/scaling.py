@@ -1,7 +1,5 @@
 """Mistakes that cost little on two devices and everything on many."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 data = faults_of("workloads/scaling/data.py")

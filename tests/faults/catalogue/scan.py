@@ -1,7 +1,5 @@
 """Loops that lose what a scan is for: one body, one carried state, one cache."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 rnn = faults_of("workloads/scan/rnn.py")
@@ -52,10 +50,7 @@ FAULTS = (
     decode(
         "the position comes back as a Python number",
         "decode-of-one-token-with-its-cache-donated-vs-copied",
-        (
-            "return (cache, token, position + 1), token\n\n\n@CASES",
-            "return (cache, token, 65), token\n\n\n@CASES",
-        ),
+        ("return (cache, token, position + 1), token\n\n\n@CASES", "return (cache, token, 65), token\n\n\n@CASES"),
         moves={"traces"},
         culprit=r"step 2 retraced: position",
     ),

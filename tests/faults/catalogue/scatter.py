@@ -1,7 +1,5 @@
 """Products in the place of sums, rows one by one, a table that is copied."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 fault = faults_of("workloads/scatter.py")

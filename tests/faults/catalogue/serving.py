@@ -1,7 +1,5 @@
 """A program for each length, a cache that is copied or grows, tokens fetched one by one."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 fault = faults_of("workloads/serving.py")

@@ -1,7 +1,5 @@
 """Shapes, static arguments and Python numbers that make a new program of each call, and padding that is counted or cut."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 padded = faults_of("workloads/shapes/padded.py")

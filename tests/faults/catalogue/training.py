@@ -1,7 +1,5 @@
 """Training steps that still train: slower, larger, or towards something else."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 vit = faults_of("workloads/training/vit.py")

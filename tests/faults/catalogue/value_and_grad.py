@@ -1,7 +1,5 @@
 """Forward passes that are done twice: for the loss, for the metrics, for each argument."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 placed = faults_of("workloads/value_and_grad/placed.py")

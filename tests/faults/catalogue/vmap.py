@@ -1,7 +1,5 @@
 """Batching that is lost, paid for twice, or wrong."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 examples = faults_of("workloads/vmap/examples.py")

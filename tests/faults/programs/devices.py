@@ -1,7 +1,5 @@
 """Faults of programs for many devices: collectives and layouts."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 collective = faults_of(kind="collective")

@@ -1,7 +1,5 @@
 """Faults of memory: what is kept, returned or spread out without need."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 memory = faults_of(kind="memory")

@@ -1,7 +1,5 @@
 """Faults of structure: the program is built otherwise, and more operations, more memory and larger products follow."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 structure = faults_of(kind="structure")

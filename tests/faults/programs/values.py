@@ -1,7 +1,5 @@
 """Faults of values: captured constants, calls into Python, wider types."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 constant = faults_of(kind="constant")

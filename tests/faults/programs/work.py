@@ -1,7 +1,5 @@
 """Faults of work: what is computed twice, in vain, or the long way."""
 
-from __future__ import annotations
-
 from tests.faults.model import faults_of
 
 program = faults_of(kind="program")
@@ -43,13 +41,8 @@ FAULTS = (
         ),
         moves={"stablehlo_ops"},
         at=(
-            "each = [clipped(",
-            "grads = jax.tree.map(lambda *g",
-            "hidden = jnp.tanh",
-            "return jnp.sum((hidden",
-            "norm = jnp.sqrt",
-            "factor",
-            "grads = jax.grad(",
+            "each = [clipped(", "grads = jax.tree.map(lambda *g", "hidden = jnp.tanh", "return jnp.sum((hidden",
+            "norm = jnp.sqrt", "factor", "grads = jax.grad(",
         ),
     ),
     program(
@@ -141,4 +134,4 @@ FAULTS = (
         culprit=r"patches|convolution|dot_general| x float32",
         at=("patches = jax.lax", "return patches @"),
     ),
-)
+)  # fmt: skip

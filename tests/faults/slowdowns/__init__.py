@@ -1,7 +1,5 @@
 """Eleven slow-downs, each a small diff on ``programs.py`` and what its first culprit must say."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from tests.faults.model import faults_of
@@ -36,10 +34,7 @@ FAULTS = (
     slowed(
         "float64",
         "precise",
-        (
-            "    y = x @ w\n    return jnp.tanh(y).sum()",
-            "    y = x.astype(float) @ w\n    return jnp.tanh(y).sum()",
-        ),
+        ("    y = x @ w\n    return jnp.tanh(y).sum()", "    y = x.astype(float) @ w\n    return jnp.tanh(y).sum()"),
         culprit=r"float64|f64",
     ),
     slowed(
@@ -51,12 +46,7 @@ FAULTS = (
         ),
         culprit=r"callback",
     ),
-    slowed(
-        "an unrolled loop",
-        "recurrent",
-        ("length=40)", "length=40, unroll=True)"),
-        culprit=r"unrolled",
-    ),
+    slowed("an unrolled loop", "recurrent", ("length=40)", "length=40, unroll=True)"), culprit=r"unrolled"),
     slowed(
         "a smaller step of an integration",
         "integrated",
@@ -66,10 +56,7 @@ FAULTS = (
     slowed(
         "attention that holds all scores",
         "attended",
-        (
-            "    return jax.lax.map(block, q.reshape(16, -1, q.shape[-1])).reshape(q.shape)\n",
-            "    return block(q)\n",
-        ),
+        ("    return jax.lax.map(block, q.reshape(16, -1, q.shape[-1])).reshape(q.shape)\n", "    return block(q)\n"),
         at=("scores = ", "return scores @ v"),
     ),
     slowed(

@@ -21,7 +21,6 @@ def ranked(x):
 
 
 def test_ranked(gate):
-    """Gated."""
     gate(ranked, draw(512, 256))
 
 
@@ -34,7 +33,6 @@ def chained(x):
 
 
 def test_chained(gate):
-    """Gated."""
     gate(chained, draw(2048, 512))
 
 
@@ -45,7 +43,6 @@ def laid_out(x, w):
 
 
 def test_laid_out(gate):
-    """Gated."""
     gate(laid_out, draw(2048, 64), draw(64, 512))
 
 
@@ -56,7 +53,6 @@ def precise(x, w):
 
 
 def test_precise(gate):
-    """Gated under x64, as the mistake needs it."""
     with jax.enable_x64(True):
         gate(precise, draw(256, 256), draw(256, 256))
 
@@ -68,7 +64,6 @@ def observed(x, w):
 
 
 def test_observed(gate):
-    """Gated."""
     gate(observed, draw(256, 256), draw(256, 256))
 
 
@@ -79,7 +74,6 @@ def recurrent(h, w):
 
 
 def test_recurrent(gate):
-    """Gated."""
     gate(recurrent, draw(32, 64), draw(64, 64))
 
 
@@ -94,7 +88,6 @@ def integrated(x, w):
 
 
 def test_integrated(gate):
-    """Gated."""
     gate(integrated, draw(64, 128), draw(128, 128))
 
 
@@ -109,7 +102,6 @@ def attended(q, k, v):
 
 
 def test_attended(gate):
-    """Gated."""
     gate(attended, draw(1024, 32), draw(1024, 32), draw(1024, 32))
 
 
@@ -125,7 +117,6 @@ def summed(mesh):
 
 
 def test_summed(gate):
-    """Gated."""
     mesh = jax.make_mesh((4,), ("data",), axis_types=(AxisType.Auto,), devices=jax.devices()[:4])
     gate(jax.jit(summed(mesh)), jax.device_put(draw(1024, 256), NamedSharding(mesh, P("data"))))
 
@@ -147,7 +138,6 @@ def trained(w, x):
 
 
 def test_trained(gate):
-    """Gated."""
     gate(trained, draw(64, 64), draw(64, 64), eager=True)
 
 
@@ -159,7 +149,6 @@ def stacked(w, x):
 
 
 def test_stacked(gate):
-    """Gated."""
     gate(stacked, draw(4, 256, 256), draw(64, 256))
 
 
@@ -169,6 +158,5 @@ def whitened(a, b):
 
 
 def test_whitened(gate):
-    """Gated."""
     a = draw(192, 192)
     gate(whitened, a @ a.T + 192 * jnp.eye(192), draw(192, 64))

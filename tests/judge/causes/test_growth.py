@@ -1,7 +1,5 @@
 """Two histograms in words: what grew is named, heaviest first, and nothing is named that did not."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxgate.judge.causes.growth import at, count_of, grown, heaviest

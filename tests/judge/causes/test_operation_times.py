@@ -1,7 +1,5 @@
 """Where the time of a step goes, by hand: nested, side by side, in gaps; and which rows explain a longer step."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -76,7 +74,6 @@ def test_the_floor_is_never_below_what_the_profiler_costs():
 
 
 def test_no_step_is_refused():
-    """An empty mean would be a number."""
     with pytest.raises(ValueError, match="expected a step in the profile, found none"):
         typical([])
 
@@ -107,11 +104,7 @@ PAIRS = {
         side(softmax__exp=20),
         [("softmax/div", 20, 50)],
     ),
-    "so are two": (
-        side(softmax__div=50, softmax__mul=4),
-        side(softmax__exp=20),
-        [("softmax/div and 1 more", 20, 54)],
-    ),
+    "so are two": (side(softmax__div=50, softmax__mul=4), side(softmax__exp=20), [("softmax/div and 1 more", 20, 54)]),
     "a primitive that left its loop": (side(dot=50), side(while__body__dot=20), [("dot", 20, 50)]),
     "waiting after an operation is not the operation": (
         GAP,
@@ -129,14 +122,12 @@ def test_two_steps_side_by_side(now, other, expected):
 
 
 def test_differences_below_the_floor_are_folded():
-    """The noisier side decides; the sum stays."""
     table = compare(side(dot=50, add=12, exp=30), side(dot=20, add=9, exp=29, floor=5), {}, side="baseline")
     assert [row.name for row in table.rows] == ["dot"]
     assert (table.folded, table.folded_now_ns, table.folded_other_ns, table.floor_ns) == (2, 42 * US, 38 * US, 5 * US)
 
 
 def test_lines_are_those_of_todays_operations():
-    """Of a gap the line of what ran before it."""
     now = OpTimes(wall_ns=90 * US, times_ns={"sort": 50 * US, "gap after sort": 40 * US}, floor_ns=US, steps=5)
     table = compare(now, side(dot=1), {"sort": "model.py:7"}, side="baseline")
     assert [(row.name, row.line) for row in table.rows if row.now_ns] == [
@@ -184,7 +175,6 @@ def test_an_operation_that_explains_a_good_part_comes_before_any_gap():
 
 @pytest.mark.parametrize("now_ns", [50 * US, 51 * US, 20 * US])
 def test_a_step_that_is_not_longer_has_no_culprit(now_ns):
-    """The profile cannot tell: then the facts lead."""
     assert replace(TABLE, now_ns=now_ns, rows=(row("b", 0, 30),)).culprits == ()
 
 

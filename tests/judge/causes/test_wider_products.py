@@ -1,7 +1,5 @@
 """Products of wider numbers than before: told by their labels, red by themselves, with the line of each."""
 
-from __future__ import annotations
-
 import pytest
 from support.factories import CASE, FINGERPRINTS, baseline, measurement, record
 
@@ -40,10 +38,7 @@ def test_a_lost_bfloat16_is_red_though_memory_shrinks():
     """The case that read IMPROVED: fewer temporaries, and every product twice as wide."""
     changed = {"fingerprints": FINGERPRINTS.__class__(source="s1", program="1" * 32, options="", inputs="i0")}
     now = measurement(
-        matmuls={WIDE: 3},
-        facts={"temp_bytes": 1},
-        culprits=Culprits(lines={WIDE: "model.py:7"}),
-        **changed,
+        matmuls={WIDE: 3}, facts={"temp_bytes": 1}, culprits=Culprits(lines={WIDE: "model.py:7"}), **changed
     )
     verdict = judge(CASE, (), now, record(matmuls={NARROW: 3}), strict=True)
     assert verdict.status is Status.REGRESSED
@@ -52,6 +47,5 @@ def test_a_lost_bfloat16_is_red_though_memory_shrinks():
 
 
 def test_nothing_is_said_without_a_baseline():
-    """There is nothing that it could be wider than."""
     assert list(multiplies_wider(measurement(), None)) == []
     assert list(multiplies_wider(measurement(), baseline())) == []

@@ -1,7 +1,5 @@
 """The pure half of a search: which fact is followed, which side a figure is like, where to look next."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -23,11 +21,7 @@ def fact(name="temp_bytes", status=Status.REGRESSED, *, now=200_000, against=100
 
 def test_what_is_worse_is_followed_before_what_is_better():
     """In the judge's order otherwise; what is not a fact, or did not move, is left out."""
-    better, worse, other = (
-        fact("xla_flops", Status.IMPROVED),
-        fact(),
-        fact("xla_bytes"),
-    )
+    better, worse, other = (fact("xla_flops", Status.IMPROVED), fact(), fact("xla_bytes"))
     time = Finding(kind="time", name="run_ns", status=Status.SLOWER, now=2, against=1)
     assert moved_facts([better, time, worse, fact("traces", Status.INVALID), other]) == (worse, other, better)
 
@@ -45,7 +39,6 @@ def test_the_tolerance_of_a_figure_is_the_policys():
 
 
 def test_a_tolerance_of_the_case_is_taken_as_a_share_on_the_bad_side():
-    """Its parts are not in the finding."""
     found = quantity_of(fact(allowed=150_000))
     assert (found.good_tolerance, found.bad_tolerance) == (50_000, 100_000)
 
@@ -86,7 +79,6 @@ def search(revisions, first_bad, broken=()):
 
 @pytest.mark.parametrize("first_bad", range(1, 61))
 def test_the_first_bad_one_of_60_is_found_in_6_steps(first_bad):
-    """Wherever it is."""
     revisions = [str(number) for number in range(61)]
     left, tried = search(revisions, str(first_bad))
     assert left.first_bad == (str(first_bad),)
@@ -102,7 +94,6 @@ def test_revisions_that_cannot_be_measured_are_stepped_over():
 
 
 def test_two_neighbours_need_no_step():
-    """The bad side itself is the first bad one."""
     left = remaining(["a", "b"], {})
     assert (left.first_bad, left.following, left.steps) == (("b",), None, 0)
 

@@ -1,7 +1,5 @@
 """Two environments compared by launches: separated only where every launch agrees."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import combinations

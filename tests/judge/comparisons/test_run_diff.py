@@ -22,14 +22,12 @@ def side(name="a", **cases):
 
 
 def test_identical_sides_do_not_differ():
-    """No fact, whatever the clock said."""
     (case,) = diff_sides(side(x=one()), side(x=one(run_ns=900.0))).cases
     assert (case.way, case.facts, case.same_program) == (Way.SAME, (), True)
     assert {time.name: time.ratio for time in case.times} == {"compile_ns": 1.0, "run_ns": 9.0}
 
 
 def test_the_policy_says_which_way_is_worse():
-    """More temporaries, and less that is donated."""
     (case,) = diff_sides(side(x=one()), side(x=one(temp_bytes=200_000, donated_bytes=0))).cases
     assert [(fact.name, fact.way) for fact in case.facts] == [("donated_bytes", Way.WORSE), ("temp_bytes", Way.WORSE)]
     (case,) = diff_sides(side(x=one(temp_bytes=200_000)), side(x=one())).cases
@@ -58,7 +56,6 @@ def test_a_fact_of_another_python_is_not_judged():
 
 
 def test_a_fact_that_one_side_lacks_is_named():
-    """It must not look like no difference."""
     (case,) = diff_sides(side(x=one(temp_bytes=None)), side(x=one(code_bytes=None))).cases
     assert case.unknown == {"code_bytes": "first", "temp_bytes": "second"}
 
@@ -71,7 +68,6 @@ def test_worse_ones_come_first_and_larger_ones_before_smaller():
 
 
 def test_lone_cases_are_named_on_their_side():
-    """In both directions."""
     found = diff_sides(side(a=one(), b=one()), side(b=one(), c=one()))
     assert (found.only_first, found.only_second, [case.case for case in found.cases]) == (("a",), ("c",), ["b"])
 
@@ -85,6 +81,5 @@ def test_a_case_on_several_kinds_of_hardware_meets_its_own():
 
 
 def test_an_unknown_program_is_no_other_program():
-    """What pytest-benchmark saved has none."""
     (case,) = diff_sides(side(x=one(program="")), side(x=one())).cases
     assert case.same_program is None

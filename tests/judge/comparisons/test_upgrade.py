@@ -1,7 +1,5 @@
 """May I upgrade? Everything that would make the answer yes while it should not be is tried here."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

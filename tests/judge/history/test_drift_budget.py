@@ -1,13 +1,11 @@
 """The budget: what is beyond it, what may be, what is not known, and where one begins anew."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest
 from support.history_points import CASE, day, named, point, refreshes
 
-from jaxgate.ext.history.budget import BEGIN_ANEW, NO_HISTORY, judge_drift, since_accepted, unreadable
+from jaxgate.ext.history.budget import BEGIN_ANEW, NO_HISTORY, judge_drift, since_accepted
 from jaxgate.ext.history.drift import Drift, DriftStart, FactDrift
 from jaxgate.model.decision import Status
 from jaxgate.model.workload import Tolerance
@@ -118,10 +116,3 @@ def test_what_was_accepted_is_not_counted_again():
     assert since_accepted(history, CASE, [start(3, "scan/other")], today) == history
     assert one(judge_drift(history, 0.15)).status is Status.REGRESSED
     assert judge_drift(since_accepted(history, CASE, [start(2)], today), 0.15) == []
-
-
-def test_a_history_that_cannot_be_read_is_an_error():
-    """INVALID, with the reason."""
-    found = unreadable("history.sqlite is no database")
-    assert found.status is Status.INVALID
-    assert "history.sqlite is no database" in found.detail

@@ -1,7 +1,5 @@
 """Facts over time: first value, today's, moves in between, and what differs of the environment."""
 
-from __future__ import annotations
-
 from math import inf
 
 import pytest
@@ -34,7 +32,6 @@ def test_first_now_and_steps():
 
 
 def test_what_is_not_known_has_no_drift():
-    """Not today, or never before."""
     for values in ([1, None], [None, 1], [None, None], [1], []):
         assert fact_drift(points("temp_bytes", *values), POLICY["temp_bytes"]) is None
 

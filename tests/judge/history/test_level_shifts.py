@@ -1,7 +1,5 @@
 """Steps and creep: what is found when, what never is, and that the errors of links count."""
 
-from __future__ import annotations
-
 from itertools import combinations, pairwise
 from math import log
 from random import Random
@@ -10,8 +8,9 @@ from statistics import fmean
 import pytest
 from support.history_points import commit, day, named, point
 
+from ci.creep import time_shifts
 from jaxgate.ext.history.chain import ChainPoint
-from jaxgate.ext.history.changes import find_shifts, phase_shifts, split, time_shifts
+from jaxgate.ext.history.changes import find_shifts, phase_shifts, split
 from jaxgate.model.waiver import TIME
 
 BASELINE = named("p0", 0)
@@ -38,16 +37,15 @@ def noise(count, seed=1):
 def test_a_step_is_found_at_its_third_run_with_its_place():
     """Not at the second; then with the run, both commits, the ratio and how long it is there."""
     values = [*noise(40), *(log(1.05) + one for one in noise(5, seed=2))]
-    assert find_shifts(series(*values[:42]), TIME, split).steps == ()
-    (step,) = find_shifts(series(*values[:43]), TIME, split).steps
+    assert find_shifts(series(*values[:42]), TIME).steps == ()
+    (step,) = find_shifts(series(*values[:43]), TIME).steps
     assert (step.run, step.moment[:10], step.commit, step.last_before) == ("40", day(40), commit(40), commit(39))
     assert (step.runs, step.before, step.after) == (3, None, None)
     assert step.ratio == pytest.approx(1.05, abs=0.01)
 
 
 def test_a_step_down_is_one_too():
-    """Ratio below 1; it is no creep."""
-    found = find_shifts(series(*noise(40), *(log(0.9) + one for one in noise(10, seed=2))), TIME, split)
+    found = find_shifts(series(*noise(40), *(log(0.9) + one for one in noise(10, seed=2))), TIME)
     assert [step.ratio == pytest.approx(0.9, abs=0.01) for step in found.steps] == [True]
     assert found.creep is None
 
@@ -57,13 +55,13 @@ def test_one_odd_run_is_no_step():
     values = noise(60)
     for odd in ([30], [30, 31], [59], [58, 59]):
         changed = [value + log(1.3) * (place in odd) for place, value in enumerate(values)]
-        assert find_shifts(series(*changed), TIME, split).steps == ()
+        assert find_shifts(series(*changed), TIME).steps == ()
 
 
 def test_creep_is_found_and_no_step_is_said():
     """1 % a week over 10 weeks: its size with its interval, from when, and its commits."""
     values = [*noise(40), *(log(1.01) / 7 * (place + 1) + one for place, one in enumerate(noise(70, seed=2)))]
-    found = find_shifts(series(*values), TIME, split)
+    found = find_shifts(series(*values), TIME)
     assert found.creep is not None
     assert found.creep.ratio == pytest.approx(1.01**10, abs=0.02)
     assert found.creep.low < found.creep.ratio < found.creep.high
@@ -73,16 +71,15 @@ def test_creep_is_found_and_no_step_is_said():
 
 
 def test_what_gets_faster_slowly_is_no_creep():
-    """Only what gets worse."""
     values = [one - log(1.01) / 7 * place for place, one in enumerate(noise(80))]
-    assert find_shifts(series(*values), TIME, split).creep is None
+    assert find_shifts(series(*values), TIME).creep is None
 
 
 def test_the_error_of_a_link_is_no_step():
     """A level that moves by 2 % where a link of 1 % error lies is chance; without the link it is a step."""
     values = [*noise(30), *(0.02 + one for one in noise(30, seed=2))]
-    assert len(find_shifts(series(*values), TIME, split).steps) == 1
-    assert find_shifts(series(*values, links={30: (0.01,)}), TIME, split).steps == ()
+    assert len(find_shifts(series(*values), TIME).steps) == 1
+    assert find_shifts(series(*values, links={30: (0.01,)}), TIME).steps == ()
 
 
 def test_a_step_that_a_refresh_accepted_is_found():
@@ -99,7 +96,7 @@ def test_a_case_noisier_than_usual_needs_more():
     random = Random(3)
     wild = [random.gauss(0, 5 * NOISE) for _ in range(60)]
     values = [value + 0.03 * (place >= 40) for place, value in enumerate(wild)]
-    found = find_shifts(series(*values), TIME, split)
+    found = find_shifts(series(*values), TIME)
     assert found.noise > 4 * NOISE
     assert found.steps == ()
 
@@ -107,15 +104,14 @@ def test_a_case_noisier_than_usual_needs_more():
 def test_too_short_a_history_says_nothing():
     """Nineteen runs, whatever they show; the twentieth is enough."""
     values = [0.0] * 10 + [1.0] * 10
-    assert find_shifts(series(*values[:19]), TIME, split).steps == ()
-    assert len(find_shifts(series(*values), TIME, split).steps) == 1
+    assert find_shifts(series(*values[:19]), TIME).steps == ()
+    assert len(find_shifts(series(*values), TIME).steps) == 1
     assert time_shifts([]).steps == ()
 
 
 def test_less_than_a_per_cent_is_not_said():
-    """Exact levels that differ by half of one."""
     points = [ChainPoint(point=point(number, "p", BASELINE), value=0.005 * (number >= 20)) for number in range(40)]
-    assert find_shifts(points, TIME, split).steps == ()
+    assert find_shifts(points, TIME).steps == ()
 
 
 def test_a_phase_steps_by_its_values():
@@ -132,7 +128,6 @@ def test_a_phase_steps_by_its_values():
 
 
 def test_the_search_finds_the_ends_of_levels():
-    """Too few values are one level."""
     assert split([0.0] * 10 + [8.0] * 10, 25, 3) == [10, 20]
     assert split([0.0] * 20, 25, 3) == [20]
     assert split([0.0, 9.0, 0.0, 9.0], 25, 3) == [4]

@@ -1,7 +1,5 @@
 """The chain of time: which ratios multiply into a drift, which never do, and what is unknown stays so."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import exp, log, sqrt
 
@@ -105,7 +103,6 @@ def test_branches_take_turns_with_two_baselines():
 
 
 def test_a_created_baseline_is_the_first():
-    """The run that recorded it stands at 1."""
     created = point(0, "p0", None, recorded="created", time_status="NO_BASELINE")
     found = drift(created, point(1, "p1", named("p0", 0), 1.07))
     assert (found.ratio, found.since) == (pytest.approx(1.07), day(0))
@@ -135,7 +132,6 @@ def test_a_refresh_that_the_gate_called_slower_is_beyond():
 
 
 def test_a_faster_program_drifts_the_other_way():
-    """The interval lies around it on both sides."""
     found = drift(*refreshes(0.9))
     assert found.ratio == pytest.approx(0.9)
     assert found.low < 0.9 < found.high

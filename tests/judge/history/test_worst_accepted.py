@@ -1,7 +1,5 @@
 """What a refresh accepted: the worst figure, within its tolerance or not."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from support.factories import CASE, FINGERPRINTS, decision, measurement, record
@@ -28,7 +26,6 @@ def worst(facts=None, **changes):
 
 
 def test_nothing_worse_nothing_said():
-    """The same, or better: less memory, more reuse."""
     assert worst() is None
     assert worst({"temp_bytes": 10_000, "aliased_bytes": 20_000}) is None
 

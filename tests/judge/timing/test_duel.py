@@ -1,7 +1,5 @@
 """What a duel decides: exact levels, order statistics by hand, margins, power, and the words of each verdict."""
 
-from __future__ import annotations
-
 import random
 import re
 from dataclasses import replace
@@ -330,7 +328,6 @@ def test_the_threshold_is_the_caller_s():
 
 @pytest.mark.parametrize("pairs", [2, 10, 18, 22, 38, 42, 58])
 def test_a_duel_does_not_stop_between_looks(pairs):
-    """However clear it is."""
     assert not is_settled(duel([2 * CALL_NS] * pairs))
 
 

@@ -1,7 +1,5 @@
 """A duel on a machine that lies: drift, modes, outliers, correlated noise, and clocks that cannot be right."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from math import exp
@@ -162,7 +160,6 @@ def test_traces_while_timing_are_refused(pairs):
 
 
 def test_an_empty_duel_is_refused():
-    """No pair: ValueError, never SAME."""
     with pytest.raises(ValueError, match="expected at least one pair, found none"):
         decide(duel([]))
     assert not is_settled(duel([]))

@@ -1,7 +1,5 @@
 """What counts of a run come to: the energy of a call by hand, and every reason for which there is none."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -45,7 +43,6 @@ def why(found):
 
 
 def test_the_energy_of_a_call_by_hand():
-    """(120 W - 20 W) x 1 s / 200 calls = 0.5 J."""
     assert energy_of(STEADY) == Energy(
         call_uj=500_000.0, resolution=0.0, idle_watts=20.0, calls=200, run_ns=S, devices=1, counter="NVML"
     )
@@ -81,7 +78,6 @@ REFUSED = {
 
 @pytest.mark.parametrize("refused", REFUSED)
 def test_counts_that_mean_nothing_give_no_number(refused):
-    """The reason has the figures."""
     counts, reason = REFUSED[refused]
     found = energy_of(counts)
     assert isinstance(found, NoEnergy)

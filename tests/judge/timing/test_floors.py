@@ -1,7 +1,5 @@
 """The margin that a calibration gives: where it holds, what it changes, and that it makes nothing green."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -32,7 +30,6 @@ def judged(found, share):
 
 @pytest.mark.parametrize(("share", "margin"), [(0.0, 0.03), (0.02, 0.03), (0.05, 0.05), (0.12, 0.12)])
 def test_a_floor_only_widens_a_margin(share, margin):
-    """Never below the 3 % of every case."""
     assert own_margin(floor(share)) == margin
     assert decide(duel(1.0), own_margin=own_margin(floor(share))).margin == pytest.approx(margin)
 
@@ -109,7 +106,6 @@ def test_it_holds_where_it_was_made():
     ],
 )
 def test_another_environment_is_named(environment, words):
-    """What differs, the first three by name."""
     assert words in why_not_applied(FLOORS, HARDWARE, environment)
 
 

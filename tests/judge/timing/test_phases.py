@@ -1,7 +1,5 @@
 """Phases: figures of another day gate with wide limits, on the hardware that recorded them, and not by one process."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -146,7 +144,6 @@ SLOW = dict.fromkeys(LIMITS, 100 * SECOND)
     ids=["another processor", "another number of devices"],
 )
 def test_other_hardware_is_not_judged(hardware):
-    """A second there is not a second here."""
     assert compared(SLOW, hardware=hardware, borrowed=True) == {}
     assert compared(SLOW, hardware=hardware) == {}
     assert compared(SLOW, borrowed=True) == {}
@@ -255,7 +252,6 @@ def test_a_red_phase_fails_the_case_and_waits():
 
 
 def test_a_missing_baseline_says_nothing_about_phases():
-    """There is nothing to hold them against."""
     verdict = judge(CASE, (), measurement(phases=replace(PHASES, trace_ns=SECOND)), None, strict=True)
     assert "phase" not in {finding.kind for finding in verdict.findings}
 
@@ -282,7 +278,6 @@ def settled(*launches, wanted=2):
 
 
 def test_what_every_process_says_stays_red():
-    """Today's numbers, and how they were confirmed."""
     assert settled(AGAIN, AGAIN) == replace(RED, detail="confirmed in 2 fresh processes")
     assert settled(AGAIN, wanted=1) == replace(RED, detail="confirmed in 1 fresh processes")
 
@@ -292,10 +287,7 @@ def test_what_one_process_does_not_see_again_is_not_red(launches):
     """One that is within the limit is enough: undecided, and which one it was."""
     found = settled(*launches)
     number = 1 + launches.index(QUICK)
-    assert (found.status, found.detail) == (
-        Status.UNDECIDED,
-        f"it was not confirmed by fresh process {number} of 2",
-    )
+    assert (found.status, found.detail) == (Status.UNDECIDED, f"it was not confirmed by fresh process {number} of 2")
 
 
 def test_the_limit_is_the_same_in_a_fresh_process():
@@ -339,7 +331,6 @@ def test_only_red_phases_are_settled():
 
 
 def test_each_phase_is_settled_for_itself():
-    """One that comes again and one that does not."""
     both = (RED, replace(RED, name="trace_ns"))
     found = {f.name: f.status for f in settle_phases(both, QUICK, (AGAIN, AGAIN), wanted=2)}
     assert found == {"compile_ns": Status.REGRESSED, "trace_ns": Status.UNDECIDED}

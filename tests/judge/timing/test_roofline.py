@@ -1,7 +1,5 @@
 """Least times, by hand: what bounds a step, what is unknown, and that nothing is judged by it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Rates of a series side by side: strong and weak scaling, by hand."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -47,7 +45,6 @@ def test_weak_and_strong_are_one_quotient():
 
 
 def test_the_fewest_devices_are_the_measure():
-    """Where one device alone was not run."""
     assert efficiencies(scaling([verdict(8, 8000, 12.5), verdict(2, 2000, 10)])) == {
         "data-parallel, weak": {2: pytest.approx(1), 8: pytest.approx(0.8)}
     }
@@ -67,7 +64,6 @@ def test_the_fewest_devices_are_the_measure():
     ids=["nothing", "one", "not timed", "no series", "virtual devices", "other chips", "unknown hardware"],
 )
 def test_what_cannot_be_compared_is_not(verdicts):
-    """No number is made up."""
     assert scaling(verdicts) == ()
 
 

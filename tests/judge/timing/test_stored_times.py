@@ -1,21 +1,10 @@
 """Stored times: the limit by textbook quantiles, what gates and what does not, and where they may speak at all."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import exp, log, sqrt
 
 import pytest
-from support.factories import (
-    ENVIRONMENT,
-    FINGERPRINTS,
-    HARDWARE,
-    SAMPLES,
-    baseline,
-    measurement,
-    record,
-    session,
-)
+from support.factories import ENVIRONMENT, FINGERPRINTS, HARDWARE, SAMPLES, baseline, measurement, record, session
 
 from jaxgate.ext.times.judge import decide_stored, may_answer, only_environment_changed, stored_limit, unlike_accepted
 from jaxgate.judge.difference import Difference
@@ -104,7 +93,6 @@ def test_a_noisy_case_does_not_gate(spread, noisy):
 
 
 def test_days_are_counted_once():
-    """Five sessions on three days."""
     dates = ["2026-11-18", "2026-11-18", "2026-11-19", "2026-11-20", "2026-11-20"]
     assert stored_limit([session(date=date) for date in dates]).described == "5 sessions over 3 days"
 
@@ -127,7 +115,6 @@ TEN = stored_limit(spread_sessions(10, 0.012))
     ],
 )
 def test_beyond_the_limit_and_within(ratio, status):
-    """Two-sided around the location, by the limit."""
     assert decide_stored(TEN, CALL_NS * ratio).status is status
 
 

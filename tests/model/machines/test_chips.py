@@ -1,7 +1,5 @@
 """Model FLOPs utilisation: known chips only, the fastest type that is multiplied, never flattered."""
 
-from __future__ import annotations
-
 import pytest
 from support.factories import CASE, measurement
 
@@ -68,13 +66,11 @@ def test_float32_is_held_against_what_it_is_multiplied_in():
 
 @pytest.mark.parametrize("missing", [{"samples": None}, {"analytic_flops": None}, {"matmuls": {}}])
 def test_without_a_time_a_formula_or_a_product_there_is_none(missing):
-    """Nothing is guessed."""
     assert utilisation(on("NVIDIA H100 80GB HBM3", **missing)) is None
 
 
 @pytest.mark.parametrize(("kind", "text"), [("NVIDIA H200", "1 ms, 10 % MFU"), ("AMD EPYC", "1 ms ")])
 def test_it_stands_beside_the_time(kind, text):
-    """Where the chip is known, and nowhere else."""
     verdict = judge(CASE, (), on(kind), None, strict=False)
     ((_, _, line),) = summary([verdict], width=None)
     assert text in line

@@ -1,7 +1,5 @@
 """What chips can do: every chip that can be compiled for has its figures."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxgate.ext.targets.model import CHIPS, GPUS

@@ -29,7 +29,6 @@ def test_what_is_no_version_is_refused(version):
 
 
 def test_a_folder_names_hardware_and_line():
-    """What is put together comes apart again."""
     name = folder_name("cpu-amd-epyc-1", "0.12")
     assert name == "cpu-amd-epyc-1-jax-0.12"
     assert split_folder_name(name) == ("cpu-amd-epyc-1", "0.12")
@@ -45,11 +44,6 @@ def test_the_nearest_line_comes_first():
     """Its own, then older ones from the newest, then newer ones from the oldest; numbers, not letters, are compared."""
     lines = ["1.0", "0.9", "0.12", "0.10", "0.13", "0.11", "0.100"]
     assert sorted(lines, key=lambda line: distance(line, "0.12")) == [
-        "0.12",
-        "0.11",
-        "0.10",
-        "0.9",
-        "0.13",
-        "0.100",
+        "0.12", "0.11", "0.10", "0.9", "0.13", "0.100",
         "1.0",
-    ]
+    ]  # fmt: skip

@@ -1,7 +1,5 @@
 """Targets: how they are written, how many devices they have, and what selects their baselines."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxgate.ext.targets.model import CHIPS, Target
@@ -48,7 +46,6 @@ def test_a_target_is_read_as_it_is_written(name, lowering, devices, slug):
     ],
 )
 def test_what_names_no_target_is_refused(name):
-    """With one of each kind that does."""
     with pytest.raises(ValueError, match="expected a target such as ") as caught:
         Target.parse(name)
     assert f"found {name!r}" in str(caught.value)

@@ -1,7 +1,5 @@
 """Samples: the median of bursts, and percentiles of single calls."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxgate.model.computation import Computation

@@ -1,7 +1,5 @@
 """What a test calls its case: readable, fit for a file, the same in every process, and apart from all others."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -69,7 +67,6 @@ def test_any_test_makes_a_case(what):
 
 @pytest.mark.parametrize("file", ["test__model.py", "test_.py", "__main__.py", "test_größe.py", "test_a b.py"])
 def test_any_file_makes_a_family(file):
-    """A file with an odd name has a family too."""
     family, sentence = case_name(f"perf/{file}::test_step", None)
     assert Case(family=family, sentence=sentence, build=computation).family == family
 
@@ -121,13 +118,11 @@ def test_the_folder_is_in_another_possible_name():
 
 
 def test_folders_stay_apart():
-    """Also where characters of theirs have to go."""
     families = {possible_names(f"{folder}/test_m.py::test_x", None)[1][0] for folder in ("ä", "ö", "a b", "a-b", "a/b")}
     assert len(families) == 5
 
 
 def test_namesakes_are_files_of_one_name():
-    """Several tests of one file are none."""
     tests = ["a/test_m.py::test_x", "a/test_m.py::test_y", "b/test_m.py::test_x", "b/test_n.py::test_x"]
     assert namesakes(tests) == {"a/test_m.py", "b/test_m.py"}
 

@@ -1,7 +1,5 @@
 """Workloads: a builder above which cases are made, and what a computation fills in."""
 
-from __future__ import annotations
-
 import pytest
 
 import jaxgate
@@ -47,7 +45,6 @@ def test_a_builder_without_parameters_is_one_case():
 
 
 def test_a_builder_is_given_its_size():
-    """The small one unless the case is sized."""
     family = Family("scan")
 
     @family.workload("sized", sizes=SIZES)
@@ -71,7 +68,6 @@ def test_a_builder_is_given_its_size():
     ids=["a space", "one size", "two tolerances", "an empty sweep"],
 )
 def test_what_cannot_be_a_case_is_refused(sentence, more, because):
-    """Where it is written, not where it is run."""
     with pytest.raises(ValueError, match=because):
         Family("scan").workload(sentence, **more)(lambda *_: computation())
 
@@ -86,13 +82,11 @@ def test_what_cannot_be_a_case_is_refused(sentence, more, because):
     ],
 )
 def test_the_absolute_tolerance_follows_from_the_relative_one(fields, rtol, atol):
-    """A tenth of it, unless it is given."""
     made = computation(**fields)
     assert (made.rtol, made.atol) == (rtol, pytest.approx(atol))
 
 
 def test_the_samples_of_a_batch_are_what_a_call_gets_done():
-    """In their unit, unless something else is said."""
     batch = Batch(argument=0, size=8)
     assert computation().amount is None
     assert computation(batch=batch).amount == Amount(count=8, unit="samples")
@@ -109,12 +103,10 @@ def test_the_samples_of_a_batch_are_what_a_call_gets_done():
     ],
 )
 def test_a_computation_that_contradicts_itself_is_refused(fields, because):
-    """In one sentence."""
     with pytest.raises(TypeError, match=because):
         computation(**fields)
 
 
 def test_no_other_name_is_there():
-    """A misspelt one is an error, as of any module."""
     with pytest.raises(AttributeError, match="no attribute 'at_mots'"):
         _ = jaxgate.model.at_mots

@@ -1,7 +1,5 @@
 """How arguments arrive, by what a project gives: device arrays, NumPy, Python numbers, what lies elsewhere."""
 
-from __future__ import annotations
-
 import json
 
 import jax
@@ -225,7 +223,6 @@ def test_arrays_in_place_cost_nothing(eight, name):
 
 
 def test_what_was_never_placed_is_the_same(eight):
-    """It was recorded so, and costs what it did."""
     found = eight["never placed"]
     assert (found["status"], found["red"]) == ("SAME", [])
     assert found["leaves"] == [["uncommitted device array on other devices", 2_097_152]]
@@ -247,6 +244,5 @@ def test_many_small_arrays_that_are_spread_are_red(eight):
 
 
 def test_all_arguments_on_another_device_are_in_place(eight):
-    """The program follows them there."""
     found = eight["another device"]
     assert (found["red"], found["leaves"]) == ([], [["device array", 0]])

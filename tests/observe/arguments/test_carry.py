@@ -1,7 +1,5 @@
 """Which argument of the next step is fed from the result."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest
@@ -50,14 +48,12 @@ def test_nothing_is_made_of_nothing():
     [("stat", "expected one of the arguments state, velocity, x"), (3, "expected one of 3 positional")],
 )
 def test_what_is_no_argument_is_invalid(carry, because):
-    """Said of the case, in one line."""
     with pytest.raises(InvalidCaseError, match=because) as caught:
         observe(lambda: computation(carry=carry), store=None, sampling=False)
     assert caught.value.stage == "building the workload"
 
 
 def test_a_state_that_the_result_lacks_is_invalid():
-    """Nothing of that shape comes back."""
     with pytest.raises(InvalidCaseError, match="no part of the result has the structure and shapes of argument 2"):
         observe(
             lambda: Computation(

@@ -1,7 +1,5 @@
 """Fresh arguments for every call: copies that JAX cannot tell from the originals, and originals that survive."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

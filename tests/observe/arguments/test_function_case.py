@@ -1,7 +1,5 @@
 """Anybody's function as a case: what it donates, and what the next step takes from the result."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest

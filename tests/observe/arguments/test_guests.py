@@ -68,36 +68,17 @@ def loss(net, x):
 @pytest.mark.parametrize(
     ("function", "own"),
     [
-        (eqx.filter_jit(loss), True),
-        (NET.jitted, True),
-        (nnx.jit(loss), True),
-        (partial(eqx.filter_jit(loss), NET), True),
-        (jax.jit(loss), False),
-        (partial(jax.jit(loss), NET), False),
-        (jax.pmap(loss), False),
-        (loss, False),
-        (NET, False),
-        (NET.plain, False),
-        (eqx.filter_value_and_grad(loss), False),
-        (jax.vmap(NET), False),
+        (eqx.filter_jit(loss), True), (NET.jitted, True), (nnx.jit(loss), True),
+        (partial(eqx.filter_jit(loss), NET), True), (jax.jit(loss), False), (partial(jax.jit(loss), NET), False),
+        (jax.pmap(loss), False), (loss, False), (NET, False), (NET.plain, False),
+        (eqx.filter_value_and_grad(loss), False), (jax.vmap(NET), False),
     ],
     ids=[
-        "filter_jit",
-        "its-method",
-        "nnx",
-        "its-partial",
-        "jit",
-        "partial-of-jit",
-        "pmap",
-        "plain",
-        "module",
-        "method",
-        "filter_grad",
-        "vmap",
+        "filter_jit", "its-method", "nnx", "its-partial", "jit", "partial-of-jit", "pmap", "plain", "module", "method",
+        "filter_grad", "vmap",
     ],
-)
+)  # fmt: skip
 def test_which_functions_stage_themselves(function, own):
-    """Those are called as they are."""
     assert stages_itself(function) is own
 
 
@@ -109,17 +90,12 @@ def given(function, *args, **changes):
 @pytest.mark.parametrize(
     ("function", "args"),
     [
-        (loss, (NET, X)),
-        (NET, (X,)),
-        (NET.plain, (X,)),
-        (PAIR.added, (X,)),
-        (eqx.filter_grad(loss), (NET, X)),
+        (loss, (NET, X)), (NET, (X,)), (NET.plain, (X,)), (PAIR.added, (X,)), (eqx.filter_grad(loss), (NET, X)),
         (lambda x, how: jnp.tanh(x) if how == "tanh" else x, (X, "tanh")),
-        (lambda tree: tree["f"](tree["x"]), ({"f": jnp.sin, "x": X},)),
-        (lambda net, x: (net, net(x)), (NET, X)),
+        (lambda tree: tree["f"](tree["x"]), ({"f": jnp.sin, "x": X},)), (lambda net, x: (net, net(x)), (NET, X)),
     ],
     ids=["module", "callable", "method", "dataclass", "grad", "string", "function", "returned"],
-)
+)  # fmt: skip
 def test_jax_takes_the_arrays_and_gives_the_same(function, args):
     """Whatever is no array is where it was when the function is called."""
     made = given(function, *args)
@@ -158,7 +134,6 @@ def test_a_static_value_that_a_call_changes_is_refused():
 
 
 def test_a_reference_takes_what_the_subject_was_given():
-    """A method's owner is not among its arguments."""
     made = given(NET, X, reference=lambda x: NET(x))
     assert np.allclose(made.reference(*made.args), NET(X))
     made = given(loss, NET, X, reference=lambda net, x: net(x).sum())
@@ -186,7 +161,6 @@ def test_functions_of_jax_are_left_as_they_are():
 
 
 def test_what_stages_itself_donates_itself():
-    """donate= says nothing of it."""
     with pytest.raises(TypeError, match="found donate='net'"):
         given(eqx.filter_jit(loss), NET, X, donate="net")
     assert given(eqx.filter_jit(loss), NET, X).eager

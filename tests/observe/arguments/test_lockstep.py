@@ -1,7 +1,5 @@
 """What several processes decide together: bursts, repeats and memories; and the parts of arrays that are spread."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax
@@ -84,7 +82,6 @@ def test_calls_are_made_again_where_another_rank_retraced():
 
 
 def test_a_reference_is_run_where_another_rank_does_not_remember_it(tmp_path):
-    """All of them run it, or none."""
     store = ReferenceCache(tmp_path)
 
     def build():
@@ -122,13 +119,11 @@ def test_a_wrong_element_of_a_part_has_its_place_in_the_whole(turned):
 
 
 def test_parts_at_other_places_cannot_be_compared():
-    """Some element would be looked at nowhere."""
     with pytest.raises(InvalidCaseError, match="spread over the processes in different ways"):
         list(side_by_side(spread(), spread(X, (BOTTOM,)), stage="comparing", what="result"))
 
 
 def test_a_nan_in_a_part_is_found(monkeypatch):
-    """Likewise where a result is spread."""
     broken = X.copy()
     broken[0, 0] = np.nan
     monkeypatch.setattr("jaxgate.observe.execute.correctness.on_host", lambda _: spread(broken))

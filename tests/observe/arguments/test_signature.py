@@ -1,7 +1,5 @@
 """The arguments of a call by name, what made two calls differ, and the hash of their values."""
 
-from __future__ import annotations
-
 import functools
 from types import SimpleNamespace
 
@@ -113,7 +111,6 @@ def test_static_arguments_leave_the_names_of_the_others(options, args, kwargs, p
 
 
 def test_random_keys_have_a_signature():
-    """A typed random key is a leaf like any other."""
     (leaf,) = lines_of(jax.jit(jax.random.bits), (jax.random.key(0),), {})
     assert (leaf.path, leaf.aval) == ("key", "key<fry>[]")
 
@@ -154,7 +151,6 @@ def test_a_difference_is_explained(old, new, text):
 
 
 def test_a_changed_sharding_is_explained():
-    """Two placements of one array are told apart."""
     text = explain(argument_keys((SHARDED,), {}, ("state",)), argument_keys((REPLICATED,), {}, ("state",)))
     assert text.startswith("state: sharding NamedSharding(")
     assert "PartitionSpec('x',)" in text or "P('x',)" in text

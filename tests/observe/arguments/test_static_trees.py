@@ -1,7 +1,5 @@
 """Arguments that a library hides in a static value: they have the names that their caller knows."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest
@@ -68,7 +66,6 @@ def test_without_the_function_there_are_no_names():
     ids=["number", "text", "empty", "numbers", "something else beside", "another number of leaves"],
 )
 def test_any_other_static_value_is_told_whole(value):
-    """Nothing of it is lost."""
     (key,) = open_static([], {"mode": value}, "step")
     assert (key.path, key.aval) == ("mode", f"static {value!r}")
 

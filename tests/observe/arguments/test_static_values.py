@@ -1,7 +1,5 @@
 """Two static values beside each other: whole where they are short, else the places where they differ."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxgate.observe.arguments.static import static_change

@@ -1,7 +1,5 @@
 """A baseline's program compiled here: remembered by all that it depends on, and by nothing else."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax

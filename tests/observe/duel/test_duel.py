@@ -120,7 +120,6 @@ def test_a_program_replays_its_subject(subject, args, kwargs):
 
 
 def test_arguments_that_do_not_fit_are_refused_in_one_line():
-    """Another shape, another number of arguments."""
     *_, program, _ = stored(lambda x: x + 1, (W,), {})
     for leaves in ([W[:2]], [W, W], []):
         with pytest.raises(NotReplayableError, match=r"^it does not compile here: ValueError: ") as caught:
@@ -325,7 +324,6 @@ def test_consumed_arguments_allow_one_call(eater):
 
 
 def test_it_stops_when_settled_and_at_the_latest():
-    """Asked after every block, with whole pairs."""
     asked = []
     duel, _ = duel_of(settled=lambda duel: asked.append(len(duel.now_ns)) or len(duel.baseline_ns) == 6)
     assert (asked, len(duel.now_ns), len(duel.baseline_ns)) == ([2, 4, 6], 6, 6)

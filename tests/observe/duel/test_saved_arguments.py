@@ -1,7 +1,5 @@
 """Arguments to the host and back, and JAX's settings for another process."""
 
-from __future__ import annotations
-
 import json
 
 import jax
@@ -36,7 +34,6 @@ LEAVES = {
 
 @pytest.mark.parametrize(("leaf", "kind"), LEAVES.values(), ids=LEAVES)
 def test_a_leaf_comes_back_as_it_was(leaf, kind):
-    """Type, weak type, shape and bits."""
     arrays, kinds = to_files([leaf])
     assert kinds == [kind]
     assert isinstance(arrays[0], np.ndarray)

@@ -8,8 +8,7 @@ import pytest
 from support.energy import World
 
 from jaxgate.ext.energy.counters import EnergyMeters
-from jaxgate.ext.energy.model import NoEnergy
-from jaxgate.ext.energy.protocol import CounterError
+from jaxgate.ext.energy.model import CounterError, NoEnergy
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,13 @@
 """The counter of NVIDIA GPUs, with a fake driver whose functions are named as in ``nvidia-ml-py`` 13."""
 # ruff: noqa: N802 - the fake driver speaks as the real one does
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
 from support.nvml import FakeDriver, FakeNvmlError
 
+from jaxgate.ext.energy.model import CounterError
 from jaxgate.ext.energy.nvml_counter import NvmlDriver
-from jaxgate.ext.energy.protocol import CounterError
 
 
 class FakeNvml(FakeDriver):
@@ -79,7 +77,6 @@ def absent():
 
 
 def test_without_the_package_there_is_no_counter():
-    """The text says how to have one."""
     with pytest.raises(CounterError, match="pip install nvidia-ml-py"):
         NvmlDriver({}, absent)
 
@@ -101,7 +98,6 @@ REFUSED = {
 
 @pytest.mark.parametrize("refused", REFUSED)
 def test_what_counts_for_something_else_is_refused(nvml, refused):
-    """Or for nobody: each with its reason."""
     spoil, place, reason = REFUSED[refused]
     spoil(nvml)
     with pytest.raises(CounterError) as caught:
@@ -110,7 +106,6 @@ def test_what_counts_for_something_else_is_refused(nvml, refused):
 
 
 def test_a_device_that_cannot_be_divided_has_a_counter(nvml):
-    """It does not know the question."""
     nvml.broken.add("mig")
     assert open_counter(nvml, 0).read_uj() == (5_000_000,)
 

@@ -1,13 +1,11 @@
 """The counters of processors, in a folder laid out as the kernel does it."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
 
 from jaxgate.ext.energy import rapl_counter as module
-from jaxgate.ext.energy.protocol import CounterError
+from jaxgate.ext.energy.model import CounterError
 from jaxgate.ext.energy.rapl_counter import RaplCounter, open_rapl
 from jaxgate.observe.machine.load import Ticks
 
@@ -43,7 +41,6 @@ def test_a_range_that_the_kernel_does_not_say_is_none(tmp_path):
 
 
 def test_a_machine_without_packages_has_no_counter(tmp_path):
-    """No folder at all, or only the board's."""
     with pytest.raises(CounterError, match="no counter of energy"):
         open_rapl(tmp_path / "powercap")
     zone(tmp_path, "0", "psys", 900)
@@ -66,14 +63,12 @@ class Unreadable:
 
 
 def test_a_counter_that_may_not_be_read_says_so():
-    """The file, and why."""
     with pytest.raises(CounterError, match=r"no permission to read intel-rapl:0/energy_uj \(since Linux 5.10"):
         RaplCounter([Unreadable()], (None,)).read_uj()
 
 
 @pytest.mark.parametrize("content", [None, "", "many"])
 def test_a_counter_that_says_no_number_cannot_be_read(tmp_path, content):
-    """Its file is gone, empty or something else."""
     folder = zone(tmp_path, "0", "package-0")
     if content is not None:
         (folder / "energy_uj").write_text(content)
@@ -104,13 +99,11 @@ def test_this_process_alone_is_nobody_else():
 
 
 def test_others_on_the_processors_are_seen():
-    """Their energy cannot be told from ours."""
     assert watch(busy_s=1.8, own_s=0.9) == "other processes used 0.9 cores meanwhile, and this one 0.9"
     assert watch(busy_s=20.0, own_s=16.0) == "other processes used 4.0 cores meanwhile, and this one 16.0"
     assert (module.MAX_OTHERS, module.MAX_OTHERS_SHARE) == (0.2, 0.1)
 
 
 def test_a_system_that_does_not_say_who_is_at_work_is_not_believed():
-    """Fail closed."""
     with pytest.raises(CounterError, match="who else uses the processors cannot be read"):
         watch(busy_s=1.0, own_s=1.0, ticks=False)

@@ -1,14 +1,11 @@
 """Energy of a run under a fake counter and a fake clock: what was drawn is found, and what a counter cannot say is not said."""
 
-from __future__ import annotations
-
 from itertools import count
 
 import pytest
 from support.energy import World
 
-from jaxgate.ext.energy.model import Energy, NoEnergy, compare_energy, energy_of
-from jaxgate.ext.energy.protocol import CounterError
+from jaxgate.ext.energy.model import CounterError, Energy, NoEnergy, compare_energy, energy_of
 from jaxgate.ext.energy.run import calls_of_burst, take_energy
 
 CALL_MS = 2
@@ -175,7 +172,6 @@ def test_somebody_else_on_the_devices_is_said():
 
 
 def test_an_error_of_the_counter_is_said():
-    """In the middle of a run, too."""
     world = World()
 
     def fail(values):
@@ -199,7 +195,6 @@ def test_reading_slowly_is_no_copy():
 
 
 def test_a_call_that_is_too_long_is_not_repeated():
-    """Two of them would take longer than a run may."""
     world = World()
     assert why(energy(world, [120.0], call_ms=3000)) == "a call takes 3.0 s, at most 1 s may be"
     assert world.now_ns == 0

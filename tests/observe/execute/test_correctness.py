@@ -1,7 +1,5 @@
 """Correct before fast: what counts as agreement, and a batch that is not processed in full."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import jax

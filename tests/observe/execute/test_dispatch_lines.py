@@ -1,7 +1,5 @@
 """Lines in a profile: what a line of the project starts lies within it, and whoever traces already is left alone."""
 
-from __future__ import annotations
-
 import sys
 
 import jax
@@ -46,14 +44,7 @@ def test_launches_and_transfers_have_their_lines(monkeypatch, most):
 
 @pytest.mark.parametrize(
     ("read", "reads"),
-    [
-        (float, 1),
-        (bool, 1),
-        (str, 1),
-        (jax.device_get, 1),
-        (jax.block_until_ready, 0),
-        (lambda x: x, 0),
-    ],
+    [(float, 1), (bool, 1), (str, 1), (jax.device_get, 1), (jax.block_until_ready, 0), (lambda x: x, 0)],
     ids=["float", "bool", "str", "device_get", "wait", "nothing"],
 )
 def test_reading_a_value_back_is_a_transfer(read, reads):
@@ -89,8 +80,6 @@ def test_who_traces_already_is_left_alone():
 
 
 def test_an_exception_closes_what_is_open():
-    """A line that raises leaves no tracer behind."""
-
     def fails():
         raise RuntimeError("boom")
 

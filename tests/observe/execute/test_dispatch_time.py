@@ -1,7 +1,5 @@
 """Python's part of a call: a difference of two clocks that run in turn, and when nothing is known of it."""
 
-from __future__ import annotations
-
 import functools
 
 import jax
@@ -84,7 +82,6 @@ def test_times_that_are_far_apart_say_nothing():
 
 
 def test_long_calls_are_few_or_none():
-    """All pairs together take some 50 ms at most."""
     assert by(8_000_000, call_ns=5_000_000)[1] == 7
     assert by(12_000_000, call_ns=5_000_000)[1] == MIN_PAIRS
     assert by(QUICK, call_ns=5_000_001) == (None, 0)

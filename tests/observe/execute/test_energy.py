@@ -1,10 +1,9 @@
 """Energy of a case end to end: measured where a counter is there, at no call where none is."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest
+from support.clocks import Ticking
 from support.energy import WorkingWorld, no_meters
 
 from jaxgate.ext.energy.model import EnergyRun, NoEnergy, energy_of
@@ -15,20 +14,10 @@ from jaxgate.observe.trace.clocks import Clocks
 X = jnp.ones((8, 4))
 
 
-class Clock:
-    """Every reading is 10 ms later than the one before."""
-
-    now = 0
-
-    def __call__(self):
-        self.now += 10_000_000
-        return self.now
-
-
 def observed(subject=None, *args, meters, sampling=True, **computation):
     """Observe a computation on a machine with these counters; ``None`` asks for no energy."""
     made = Computation(subject=subject or (lambda x: x * 2 + 1), args=args or (X,), **computation)
-    return observe(lambda: made, store=None, sampling=sampling, clocks=Clocks(wall=Clock()), meters=meters)
+    return observe(lambda: made, store=None, sampling=sampling, clocks=Clocks(wall=Ticking(10_000_000)), meters=meters)
 
 
 @pytest.mark.parametrize("eager", [False, True], ids=["jitted", "plain Python"])
@@ -77,7 +66,6 @@ def test_with_the_clock_switched_off_no_energy_is_measured():
 
 
 def test_a_case_for_shapes_has_no_energy():
-    """It is never called."""
     world = WorkingWorld()
     shape = jax.ShapeDtypeStruct((8, 4), jnp.float32)
     assert observed(None, shape, meters=world.meters).measurement.energy is None
@@ -85,7 +73,6 @@ def test_a_case_for_shapes_has_no_energy():
 
 
 def test_calls_that_trace_again_have_no_energy():
-    """They would be counted with their traces."""
     world = WorkingWorld()
     growing = iter(range(10**6))
 

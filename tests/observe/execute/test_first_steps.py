@@ -1,11 +1,10 @@
 """Threaded steps and the bounded sample: what is counted, what is refused, and what a fake clock makes of it."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.clocks import Ticking
 
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.execute.correctness import refuse_nan
@@ -17,29 +16,17 @@ from jaxgate.observe.trace.lowering import lower
 from jaxgate.observe.trace.stages import compile_program
 
 
-class Clock:
-    """Every reading is ``tick`` later than the one before."""
-
-    def __init__(self, tick=1000):
-        self.now = 0
-        self.tick = tick
-
-    def __call__(self):
-        self.now += self.tick
-        return self.now
-
-
 def ready(function, args, kwargs=None):
     """A compiled subject."""
     call = (args, kwargs or {})
-    lowered = lower(function, *call, role="subject", clock=Clock())
+    lowered = lower(function, *call, role="subject", clock=Ticking())
     compile_program(lowered, clocks=CLOCKS)
     return JittedSubject.of(lowered, call)
 
 
 def steps(function, args, next_args=None, *, clock=None):
     """What threaded steps show."""
-    return take_steps(ready(function, args), next_args, clock=clock or Clock())
+    return take_steps(ready(function, args), next_args, clock=clock or Ticking())
 
 
 def first_output(output, args):
@@ -70,15 +57,15 @@ def test_a_clean_step_neither_traces_nor_compiles(function, args, next_args):
 
 def test_a_first_call_is_timed_without_what_kept_it_from_a_core():
     """The wall says 7 also of the first step; 3 of these were other processes."""
-    clocks = Clocks(wall=Clock(7), process=Clock(0), kept=Clock(3))
+    clocks = Clocks(wall=Ticking(7), process=Ticking(0), kept=Ticking(3))
     function = jax.jit(lambda s: s * 2)
-    stepped = take_steps(ready(function, (jnp.ones(3),)), None, clock=Clock(7), own=OwnTime(clocks, cores=1))
+    stepped = take_steps(ready(function, (jnp.ones(3),)), None, clock=Ticking(7), own=OwnTime(clocks, cores=1))
     assert (stepped.first_call_ns, stepped.call_ns) == (4, 7)
 
 
 def test_times_are_the_clocks():
     """First call and last step are one tick each; the clock is read twice a step."""
-    clock = Clock(7)
+    clock = Ticking(7)
     stepped = steps(lambda s: s * 2, (jnp.ones(3),), clock=clock)
     assert (stepped.first_call_ns, stepped.call_ns) == (7, 7)
     assert clock.now == 2 * STEPS * 7
@@ -167,7 +154,7 @@ def test_what_cannot_be_nan_passes(value):
 def sample(function, args, next_args=None, *, call_ns, single=False, tick=1000, contract="throughput"):
     """A sample under a fake clock."""
     subject = ready(function, args)
-    options = {"apart": False, "clock": Clock(tick), "contract": contract}
+    options = {"apart": False, "clock": Ticking(tick), "contract": contract}
     return take_samples(subject, next_args, call_ns=call_ns, single=single, **options)
 
 

@@ -1,7 +1,5 @@
 """Turns of loops, for structures in which a loop may stand: counted by hand beside each."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import jax
@@ -10,23 +8,13 @@ import pytest
 from jax import lax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
+from support.measured import Store
 
 from jaxgate.observe.execute.loop_turns import count_turns
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.clocks import CLOCKS
 from jaxgate.observe.trace.lowering import lower
 from jaxgate.observe.trace.stages import compile_program
-
-
-class Store(dict):
-    """What was counted, in memory."""
-
-    def load(self, key):
-        return self.get(key)
-
-    def save(self, key, facts, outputs):
-        self[key] = facts, outputs
-
 
 HUNDRED, FOUR, EIGHT = jnp.float32(100), jnp.float32(4), jnp.ones(8)
 MANY = jnp.array([2.0, 64.0, 8.0])
@@ -110,7 +98,6 @@ COUNTED = {
 
 @pytest.mark.parametrize("structure", COUNTED)
 def test_turns_are_counted_where_a_loop_may_stand(structure):
-    """Exactly, all runs of a loop together."""
     function, args, expected = COUNTED[structure]
     found = turns_of(function, *args)
     assert (found.why_not, dict(found.counts)) == ("", expected)
@@ -119,7 +106,6 @@ def test_turns_are_counted_where_a_loop_may_stand(structure):
 
 
 def test_a_loop_has_its_line():
-    """That of the project which asks for it."""
     assert turns_of(halve, HUNDRED).lines["while float32[]"].startswith("tests/observe/execute/test_loop_turns.py:")
 
 
@@ -132,7 +118,6 @@ WRITTEN = {
 
 @pytest.mark.parametrize("program", WRITTEN)
 def test_nothing_is_compiled_where_every_length_stands_in_the_program(program):
-    """A branch alone is not worth a second compile."""
     store = Store()
     found = turns_of(WRITTEN[program], FOUR, store=store)
     assert (found.total, found.why_not, dict(found.counts), store) == (0, "", {}, {})

@@ -1,7 +1,5 @@
 """Python in a warm call: what is counted, for whom, and that it is the same every time."""
 
-from __future__ import annotations
-
 import cProfile
 import functools
 import gc

@@ -1,7 +1,5 @@
 """Plain Python around device programs: launches, transfers, traces and times of a warm call, as it is."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import fields
 from functools import partial
@@ -12,6 +10,7 @@ import numpy as np
 import optax
 import pytest
 from flax import nnx
+from support.clocks import Ticking
 from support.processes import python
 
 from jaxgate.model.computation import Amount, Batch, Computation
@@ -24,17 +23,6 @@ from jaxgate.observe.program.export import NotReplayableError
 from jaxgate.observe.source_lines import short_path
 from jaxgate.observe.trace.clocks import Clocks
 from jaxgate.observe.trace.lowering import find_jitted_functions
-
-
-class Clock:
-    """Every reading is 0.1 s later than the one before: three bursts of one call."""
-
-    now = 0
-
-    def __call__(self):
-        self.now += 100_000_000
-        return self.now
-
 
 W = jnp.ones(8)
 HOST_X = np.ones(8, np.float32)
@@ -62,7 +50,7 @@ def seen(subject, *args, sampling=True, **computation):
         lambda: Computation(subject=subject, args=args, **computation),
         store={},
         sampling=sampling,
-        clocks=Clocks(wall=Clock(), kept=lambda: 0),
+        clocks=Clocks(wall=Ticking(100_000_000), kept=lambda: 0),
     )
 
 
@@ -82,17 +70,9 @@ def test_facts_of_a_loop_body():
     assert now.eager
     assert now.launched == {"step": 1, "multiply": 1}
     known = {
-        "jitted": 0,
-        "kept_arrays": 0,
-        "cyclic_objects": 0,
-        "cyclic_arrays": 0,
-        "traces": 1,
-        "lowerings": 1,
-        "compiles": 1,
-        "sampled_traces": 0,
-        "sampled_compiles": 0,
-        "donated_bytes": 0,
-    }
+        "jitted": 0, "kept_arrays": 0, "cyclic_objects": 0, "cyclic_arrays": 0, "traces": 1, "lowerings": 1,
+        "compiles": 1, "sampled_traces": 0, "sampled_compiles": 0, "donated_bytes": 0,
+    }  # fmt: skip
     known |= {"launches": 2, "host_transfers": 3}
     known |= {
         "host_reads": 0,
@@ -245,7 +225,6 @@ def test_one_program_on_one_device_or_eight_is_one_launch(tmp_path):
 
 @pytest.mark.jax_text
 def test_counts_are_the_same_every_time():
-    """Twenty captures of one loop body agree."""
     found = Counter(
         str(count_launches(lambda: partial(body, W, HOST_X), jax.devices()[:1])) for _ in range(10)
     )  # two captures each
@@ -353,7 +332,6 @@ def test_a_reference_is_called_as_it_is_too():
 
 
 def test_a_batch_is_checked():
-    """A NumPy batch that is cut is found."""
     batch = np.ones((4, 8), np.float32)
     measure(lambda w, x: jitted(w, x)[1], W, batch, batch=Batch(argument=1, size=4), sampling=False)
     with pytest.raises(InvalidCaseError, match="sample 3 of 4 does not influence the result"):
@@ -361,7 +339,6 @@ def test_a_batch_is_checked():
 
 
 def test_it_is_not_exported():
-    """Nothing is stored of it but the reason."""
     found = seen(body, W, HOST_X, sampling=False)
     assert (found.export().content, found.export().record.why_not) == (b"", WHY_NOT)
     with pytest.raises(NotReplayableError, match=WHY_NOT):

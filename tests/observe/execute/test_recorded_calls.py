@@ -1,7 +1,5 @@
 """Device programs that plain Python starts: all of them are recorded, each with what its first call was given."""
 
-from __future__ import annotations
-
 import threading
 from functools import partial
 
@@ -46,7 +44,6 @@ def test_each_call_is_counted_and_each_program_kept_once():
 
 
 def test_results_and_donation_are_those_of_the_call():
-    """A recorded call is the call."""
     state = W + 1
     _, _, (w, loss) = recorded(loop, state)
     again, lost = loop(W + 1)
@@ -132,7 +129,6 @@ def test_what_is_recorded(call, names):
 
 
 def test_what_fails_leaves_jax_as_it_was():
-    """The primitive and the setting are put back."""
     with pytest.raises(ZeroDivisionError), recorded_calls():
         raise ZeroDivisionError
     assert not jax.config.jax_debug_key_reuse

@@ -1,7 +1,5 @@
 """What threads of the subject made ahead, while nobody asked for it, is used up before anything is timed."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 
@@ -46,7 +44,6 @@ def test_a_full_buffer_hides_no_slow_loader(monkeypatch, threads, seen):
 
 
 def test_threads_of_the_project_are_told_from_jaxgates():
-    """By their names: its own watch a run."""
     done = threading.Event()
     loader = threading.Thread(target=done.wait, daemon=True)
     loader.start()

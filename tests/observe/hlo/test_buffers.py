@@ -1,7 +1,5 @@
 """The largest allocations of a program: size, kind, operation, line; and a reason where they cannot be read."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import replace
 
@@ -54,14 +52,12 @@ def test_the_dominating_temporary_names_its_line(executable):
 
 @pytest.mark.jax_text
 def test_an_argument_goes_by_its_path(executable):
-    """The donated state is one allocation, of two tenants: what comes in and what goes out."""
+    """The donated state is one allocation, for what comes in and what goes out."""
     (state,) = [each for each in largest_allocations(executable).largest if "state" in each.op_name]
     assert (state.nbytes, state.kind, state.opcode, state.op_name) == (SQUARE, "argument", "parameter", "state['w']")
-    assert state.tenants > 1
 
 
 def test_the_list_is_sorted_and_cut(executable):
-    """Largest first; no more than asked for."""
     every = largest_allocations(executable, count=1000).largest
     sizes = [each.nbytes for each in every]
     assert sizes == sorted(sizes, reverse=True)
@@ -111,7 +107,6 @@ def test_the_fake_is_as_good_as_the_real_one(executable, real):
 
 @pytest.mark.parametrize("content", [None, b""])
 def test_a_backend_without_a_list_says_so(executable, real, content):
-    """As those for targets: a reason."""
     fake = Fake(executable, assignment=content, module=real[1])
     assert largest_allocations(fake) == Allocations(why_not="this compiler does not list its allocations")
 
@@ -129,7 +124,6 @@ def test_a_text_that_is_not_understood_costs_no_list(executable, real):
 
 
 def test_an_executable_that_tells_nothing_is_a_reason():
-    """Whatever an executable raises."""
     found = largest_allocations(object())
     assert found.why_not.startswith("the compiler's list of allocations cannot be read: 'object' object has no ")
 
@@ -204,7 +198,6 @@ def test_numbers_and_fixed_fields_are_read():
     ],
 )
 def test_what_is_no_message_is_refused(content, problem):
-    """Each with what is wrong."""
     with pytest.raises(ValueError, match=problem):
         read_message(content)
 
@@ -249,11 +242,11 @@ def test_a_trace_tells_what_is_alive_at_the_peak():
     """The first is freed before the heap is fullest; an argument has no trace, and nothing is said of it."""
     events = [(ALLOC, 1, 0), (ALLOC, 2, 0), (FREE, 1, 0), (ALLOC, 3, 0), (SHARE, 4, 3), (FREE, 3, 0), (FREE, 4, 0)]
     found = largest_allocations(Traced(events)).largest
-    assert [(each.op_name, each.nbytes, each.tenants, each.alive_at_peak) for each in found] == [
-        ("jit(f)/2", 30, 1, True),
-        ("jit(f)/3", 30, 2, True),
-        ("jit(f)/1", 20, 1, False),
-        ("jit(f)/5", 8, 1, None),
+    assert [(each.op_name, each.nbytes, each.alive_at_peak) for each in found] == [
+        ("jit(f)/2", 30, True),
+        ("jit(f)/3", 30, True),
+        ("jit(f)/1", 20, False),
+        ("jit(f)/5", 8, None),
     ]
     assert str(found[2]) == "20 B temp add jit(f)/1, not alive at the peak"
     assert str(found[0]) == "30 B temp add jit(f)/2, alive at the peak"
@@ -268,9 +261,7 @@ def test_what_shares_a_place_takes_no_more():
 
 def test_allocations_that_read_alike_are_one_row():
     """Four layers of one size are one line with a count; ten lines are shown at most, the largest first."""
-    one = Allocation(
-        nbytes=8, kind="temp", opcode="sort", op_name="jit(f)/sort", line="", tenants=1, alive_at_peak=None
-    )
+    one = Allocation(nbytes=8, kind="temp", opcode="sort", op_name="jit(f)/sort", line="", alive_at_peak=None)
     others = [replace(one, nbytes=size) for size in range(7, 0, -1)]
     assert rows_of([one, one, replace(one, kind="output"), one]) == (
         "3 × 8 B temp sort jit(f)/sort",

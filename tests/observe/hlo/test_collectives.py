@@ -1,7 +1,5 @@
 """Collectives of compiled programs: kind, bytes, groups, runs and who asked; a collective is never lost silently."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """Normalised programs and their differences: what means nothing is gone, what means something is shown."""
 
-from __future__ import annotations
-
 import gzip
 from functools import partial
 
@@ -174,6 +172,5 @@ def test_what_is_left_out_is_counted():
     "text", ["", "\n", "HloModule", "HloModule ", "module @", "%", "FileNames\n1 2", '"', "loc(((("]
 )
 def test_any_text_is_taken(text):
-    """What is no program is compared as it is."""
     assert program_diff(text, text) == ()
     assert program_diff(text, "module @jit_f {\n}") != ()

@@ -1,7 +1,5 @@
 """What a device starts in a call of an optimised program, and which of it only copies: real texts, and texts by hand."""
 
-from __future__ import annotations
-
 import gzip
 
 import jax
@@ -195,7 +193,6 @@ def test_of_branches_the_dearest_counts():
 
 @pytest.mark.parametrize("text", ["", "no HLO", f"{HEAD}ENTRY %main () -> f32[] {{\n  %a = what is this\n}}\n"])
 def test_what_cannot_be_read_is_unknown(text):
-    """Never zero, and with the reason."""
     found = read_kernels(read_hlo(text))
     assert found.facts == {"kernels": None, "copied_bytes": None, "scattered_bytes": None}
     assert found.unread

@@ -1,7 +1,5 @@
 """Reading optimised HLO: stored texts of three platforms and two releases, programs compiled here, and text at random."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import string
@@ -197,8 +195,6 @@ def test_lines_beside_the_instruction_are_read():
 
 @pytest.mark.jax_text
 def test_a_program_compiled_here_names_its_lines():
-    """The line of a matrix product is this file's."""
-
     def step(x):
         return jnp.tanh(x @ x).sum()
 

@@ -1,7 +1,5 @@
 """FLOPs of compiled programs: what three compilers print of a product, by hand; what is not shown is said."""
 
-from __future__ import annotations
-
 import gzip
 
 import jax
@@ -51,7 +49,6 @@ def test_a_dot_by_hand():
 
 
 def test_a_call_of_cublas_by_hand():
-    """Its workspace is no result."""
     found = products(
         "%a = f16[8,32]{1,0} parameter(0)",
         "%b = f16[32,16]{1,0} parameter(1)",
@@ -170,15 +167,12 @@ def test_what_is_not_shown_is_said(line, why):
 
 @pytest.mark.parametrize("target", ["AllocateBuffer", "ConcatBitcast", "AsyncCollectiveStart"])
 def test_marks_of_compilers_are_no_libraries(target):
-    """They compute nothing."""
     found = products("%a = f32[8]{0} parameter(0)", f'%c = f32[8]{{0}} custom-call(%a), custom_call_target="{target}"')
     assert not found.more
 
 
 @pytest.mark.jax_text
 def test_a_program_compiled_here_is_counted():
-    """A scan of 32 products, and one before it."""
-
     def step(weights, x):
         return jax.lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x @ weights[0], weights)[0]
 

@@ -1,7 +1,5 @@
 """Bytes that move from and to a device's memory, by hand; and arrays in their tiles."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest
@@ -55,7 +53,6 @@ def test_an_operation_reads_and_writes_each_array_once():
 
 
 def test_views_and_arguments_move_nothing():
-    """A tuple, an element of it, a bitcast."""
     start = "%s = (f32[256]{0}, f32[256]{0}) parameter(0)"
     assert moved(start, "%x = f32[256]{0} get-tuple-element(%s), index=0", "%y = f32[16,16]{1,0} bitcast(%x)") == 0
 
@@ -179,7 +176,6 @@ def test_a_collective_reads_and_writes_where_it_starts_and_ends():
 
 
 def test_what_a_library_moves_is_unknown():
-    """Its operands are a part of it."""
     found = traffic("%a = f32[8]{0} parameter(0)", '%c = f32[8]{0} custom-call(%a), custom_call_target="__cudnn$fmha"')
     assert (found.counts[BYTES], list(found.more)) == (0, ["__cudnn$fmha is opaque"])
 
@@ -199,7 +195,6 @@ def test_a_program_compiled_here_is_counted():
 
 
 def test_what_goes_on_with_an_asynchronous_call_moves_nothing():
-    """Its computation counts where it starts."""
     read = "%a = f32[1024]{0} parameter(0)"
     update = "%u = ((f32[1024]{0}), f32[1024]{0}, u32[]) async-update(%s), calls=%wrapped"
     start = "%s = ((f32[1024]{0}), f32[1024]{0}, u32[]) async-start(%a), calls=%wrapped"

@@ -1,7 +1,5 @@
 """What somebody set is told from what JAX does by itself."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax
@@ -31,7 +29,6 @@ def usual():
 
 
 def test_nothing_is_unusual_where_nothing_was_set(usual):
-    """Reading changes nothing."""
     assert unusual_settings() == {}
     assert usual.jax == jax.__version__
 
@@ -58,7 +55,6 @@ def test_what_the_compiler_is_given_is_seen(usual, monkeypatch):
 
 @pytest.mark.parametrize("known", [None, {"jax": "0.0.1"}, {"file": "elsewhere/jax/__init__.py"}])
 def test_without_the_defaults_nothing_is_called_usual(usual, known):
-    """Nor with those of another installation."""
     know_defaults(known and replace(usual, **known))
     assert set(unusual_settings()) == {UNKNOWN_SETTINGS}
 

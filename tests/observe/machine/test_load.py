@@ -1,8 +1,6 @@
 """Is the machine quiet: what is read, what is said of it, what is refused; with fake counters and a fake driver."""
 # ruff: noqa: N802, N815 - the fake driver speaks as the real one does
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest
@@ -84,7 +82,6 @@ def test_load_is_refused(machine, load, cores, most):
     ids=["work", "steal"],
 )
 def test_what_passes_in_the_window_is_refused(machine, ticks, objection):
-    """Of two seconds' ticks of the two cores."""
     vars(machine).update(ticks)
     seen = machine.look()
     assert seen.objections == (objection,)
@@ -119,7 +116,6 @@ def test_a_clock_is_compared_with_what_the_system_allows(machine, now, share):
 
 
 def test_the_processor_spins_before_its_clock_is_read(machine):
-    """An idle processor is slow for no bad reason."""
     machine.clock(800_000)
     path = machine.sys / "devices/system/cpu/cpu0/cpufreq/scaling_cur_freq"
     assert machine.look(spin=lambda: path.write_text("3000000")).clock == 1.0
@@ -138,7 +134,6 @@ def test_counters_that_cannot_be_read_are_unknown(machine, text):
 
 
 def test_a_machine_that_tells_nothing_is_refused(machine):
-    """Fail closed."""
     (machine.proc / "stat").unlink()
     seen = machine.look(load=lambda: None, wait=lambda: None)
     assert seen.objections == ("nothing can be read of the processors",)
@@ -248,7 +243,6 @@ BUSY = {
 
 @pytest.mark.parametrize("what", BUSY)
 def test_a_busy_or_throttled_gpu_is_refused(machine, nvml, what):
-    """Each reason by its name."""
     change, objection = BUSY[what]
     change(nvml)
     (found,) = machine.look("gpu").objections
@@ -311,8 +305,7 @@ def test_a_driver_that_cannot_be_asked_is_refused(machine, nvml, monkeypatch, br
 
 
 @pytest.mark.parametrize(
-    ("visible", "why"),
-    [("", "the driver shows no GPU"), (" ", "the driver shows no GPU"), ("GPU-z", "Not Found")],
+    ("visible", "why"), [("", "the driver shows no GPU"), (" ", "the driver shows no GPU"), ("GPU-z", "Not Found")]
 )
 def test_no_visible_gpu_is_refused(machine, nvml, visible, why):
     """Nothing was looked at, or a name is one that the driver does not know."""
@@ -340,7 +333,6 @@ def test_other_platforms_do_not_ask_for_gpus(machine, nvml):
 
 
 def test_the_most_memory_is_that_of_this_process_and_never_less_than_what_it_holds():
-    """64 MiB are held, then freed."""
     held = bytearray(b"x" * 64 * 1024 * 1024)
     most, now = memory_bytes("VmHWM"), memory_bytes("RssAnon")
     assert most >= now >= len(held)
@@ -349,7 +341,6 @@ def test_the_most_memory_is_that_of_this_process_and_never_less_than_what_it_hol
 
 
 def test_a_system_that_does_not_say_it_is_an_error(tmp_path):
-    """A number that is not known is never zero."""
     (tmp_path / "status").write_text("Name:\tpython\n")
     with pytest.raises(OSError, match="expected RssAnon"):
         memory_bytes("RssAnon", tmp_path / "status")

@@ -1,7 +1,5 @@
 """The yardstick: how fast plain Python runs here and now, whatever the case does."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

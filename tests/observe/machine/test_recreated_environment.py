@@ -1,7 +1,5 @@
 """The variables that give a process an environment again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jax
@@ -11,7 +9,7 @@ from support.jax_settings import settings_restored
 from jaxgate.observe.machine.environment import read_environment
 from jaxgate.observe.machine.jax_settings import know_defaults, known_defaults
 from jaxgate.observe.machine.recreated_environment import NotRecreatedError, recreate, variables_of
-from jaxgate.processes.defaults_query import find_defaults
+from jaxgate.processes.jax_query import find_defaults
 
 FLAG = "--xla_dump_to=/some/where"
 
@@ -30,7 +28,6 @@ def test_what_sets_something_is_that_of_the_environment_and_the_rest_stays():
 
 
 def test_a_path_is_had_from_here_or_not_at_all(monkeypatch):
-    """The environment has its hash alone."""
     device = jax.devices()[0]  # XLA ends the process that asks for the first one under a flag that it does not know
     monkeypatch.setenv("XLA_FLAGS", f"  {FLAG}  --xla_other=1 ")
     shown = read_environment(device)["XLA_FLAGS"]

@@ -1,7 +1,5 @@
 """What float error explains of a difference between two results, and what it does not."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import ml_dtypes

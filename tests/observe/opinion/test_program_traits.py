@@ -1,7 +1,5 @@
 """What a walk over a module says of its cost, its floats and its sums."""
 
-from __future__ import annotations
-
 from math import inf
 
 import jax
@@ -25,7 +23,6 @@ def test_an_operation_costs_what_it_gives():
 
 
 def test_a_product_costs_all_that_goes_into_it():
-    """Each number of it is a sum of products."""
     found = traits(lambda x, y: x @ y, X, jnp.ones((16, 4)))
     assert (found.cost, found.longest_sum) == (2 * 8 * 4 * 16, 16)
 
@@ -52,7 +49,6 @@ def test_sums_are_as_long_as_what_goes_into_a_number(function, longest):
 
 
 def test_a_loop_costs_its_body_at_each_turn():
-    """Its length stands in the program."""
     once = traits(lambda x: jnp.tanh(x), X).cost
     turns = [traits(lambda x, n=n: jax.lax.fori_loop(0, n, lambda _, y: jnp.tanh(y), x), X).cost for n in (10, 20)]
     assert turns[0] >= 10 * once
@@ -62,7 +58,6 @@ def test_a_loop_costs_its_body_at_each_turn():
 
 
 def test_a_loop_of_unknown_length_may_take_for_ever():
-    """Nobody is made to wait for it."""
     assert traits(lambda x: jax.lax.while_loop(lambda y: y.sum() < 9, lambda y: y * 2, x), X).cost == inf
 
 
@@ -84,7 +79,6 @@ def test_the_coarsest_float_anywhere_counts(function, eps):
 
 
 def test_a_program_without_floats_has_no_error():
-    """Whole numbers are computed exactly."""
     assert traits(lambda x: x + 1, jnp.arange(3)).eps == 0
 
 
@@ -106,7 +100,6 @@ def test_accelerators_may_make_products_of_bfloat16():
     ids=["all known", "fft", "lapack", "rng"],
 )
 def test_what_the_interpreter_does_not_know_is_named(function, unknown):
-    """It would end its process there."""
     assert traits(function, X).unknown == unknown
 
 

@@ -1,7 +1,5 @@
 """Wrong results are found by whoever is asked, right ones are left alone, and what cannot be asked is said."""
 
-from __future__ import annotations
-
 import importlib
 import time
 from functools import partial
@@ -236,13 +234,11 @@ def test_a_custom_gradient_with_a_wrong_sign_is_the_authors():
     ids=["keys", "unused arguments", "Python numbers", "static arguments", "bfloat16", "donation"],
 )
 def test_all_kinds_of_arguments_reach_the_interpreter(function, arguments):
-    """As the program takes them."""
     found = second_opinion(question(function, *arguments), Here(), limit_s=20)
     assert (found.by, found.wrong, found.why_not) == (OpinionBy.INTERPRETER, "", "")
 
 
 def test_a_second_compile_does_not_eat_the_arguments():
-    """Where the program donates, it has copies."""
     function = jax.jit(lambda w, x: (w @ x, (w @ x).sum()), donate_argnums=0)
     asked = question(function, jnp.array(W), BATCH)
     assert second_opinion(asked, Nobody(), limit_s=20).wrong == ""
@@ -250,7 +246,6 @@ def test_a_second_compile_does_not_eat_the_arguments():
 
 
 def test_what_would_take_the_interpreter_too_long_is_compiled_again():
-    """A tenth of the limit is the interpreter's."""
     asked, interpreter = question(step, W, B, BATCH), Here()
     assert second_opinion(asked, interpreter, limit_s=20).by is OpinionBy.INTERPRETER
     assert len(interpreter.limits) == 1
@@ -273,7 +268,6 @@ def test_where_its_used_arguments_are_unknown_it_is_compiled_again(right, monkey
     ],
 )
 def test_nobody_is_asked_where_it_would_take_too_long_or_is_not_known(right, changes, why_not):
-    """And the reason is given."""
     asked = Question(**{name: getattr(right, name) for name in Question.__slots__} | changes)
     found = second_opinion(asked, Nobody(), limit_s=20)
     assert (found.by, found.why_not, found.apart) == (OpinionBy.NOBODY, why_not, None)

@@ -1,7 +1,5 @@
 """Names of operations as their author wrote them."""
 
-from __future__ import annotations
-
 import gzip
 from types import SimpleNamespace
 
@@ -45,7 +43,6 @@ def test_what_jax_adds_goes(op_name, scope):
     ("name", "short"), [("copy.6", "copy"), ("sort", "sort"), ("add.3.clone", "add.3.clone"), ("a.1.2", "a")]
 )
 def test_numbers_of_the_compiler_go(name, short):
-    """Two copies are one row."""
     assert plain(name) == short
 
 

@@ -1,7 +1,5 @@
 """Profiles of accelerators, in the shape that JAX gives them: which operations ran on which device."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

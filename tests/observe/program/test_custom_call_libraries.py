@@ -1,7 +1,5 @@
 """Native code: whose it is, and which file holds it."""
 
-from __future__ import annotations
-
 import ctypes
 
 import jax
@@ -56,7 +54,6 @@ def test_who_holds_an_address():
 
 
 def test_a_system_that_does_not_tell_knows_no_library(monkeypatch, tmp_path):
-    """Elsewhere than on Linux."""
     monkeypatch.setattr("jaxgate.observe.program.custom_call_libraries._MAPPED", tmp_path / "none")
     assert _file_at(1) is None
 

@@ -1,7 +1,5 @@
 """What a compiled program asks of one device: what collectives send at least, and no failure over an estimate."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

@@ -1,7 +1,5 @@
 """Donation, leaf by leaf: what was reused, what was lost and why, and one buffer given twice."""
 
-from __future__ import annotations
-
 import json
 import time
 
@@ -212,7 +210,6 @@ def test_jax_says_the_same_only_when_it_runs():
 
 
 def test_copies_of_the_engine_hide_it():
-    """Why the caller's own arguments are looked at."""
     call = (({"a": A, "b": A}, ones(1)), {})
     refuse_shared_buffers(
         lower(BOTH, *call, role="subject", clock=time.perf_counter_ns), Feeder(call, donates=True).fresh()
@@ -238,7 +235,6 @@ def test_what_jax_runs_is_not_refused(what):
 
 
 def test_static_arguments_do_not_confuse_the_names():
-    """The two paths are those of the arrays."""
     step = jax.jit(lambda n, a, mode, b: (a * n, b), static_argnums=(0, 2), donate_argnums=1)
     with pytest.raises(InvalidCaseError, match=r"found that a and b are one buffer"):
         shared(step, 3, A, "fast", A)

@@ -1,7 +1,5 @@
 """Executables that are the same whatever their names, and those that only look alike."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -70,6 +68,5 @@ def test_constants_too_large_to_print_could_differ():
 
 
 def test_a_text_without_a_program_is_refused():
-    """Two of them would be equal."""
     with pytest.raises(ValueError, match="expected a computation"):
         canonical("HloModule jit_f\n")

@@ -1,7 +1,5 @@
 """Subjects turned into bytes: what the bytes hold, what is refused on the way out and on the way in, how state is fed."""
 
-from __future__ import annotations
-
 import contextlib
 import getpass
 import hashlib
@@ -205,7 +203,6 @@ CALLBACKS = {
 
 @pytest.mark.parametrize("subject", CALLBACKS.values(), ids=CALLBACKS)
 def test_callbacks_are_refused_in_one_line(subject):
-    """What runs on the host cannot be stored."""
     program = stored(subject, W)
     assert (program.content, program.record.stored) == (b"", False)
     assert program.record.why_not.startswith("jax.export refuses it: NotImplementedError: serialization of host_call")
@@ -265,7 +262,6 @@ def test_options_that_could_do_more_than_compile_are_refused(name, value):
 
 
 def test_static_arguments_beside_python_numbers_are_refused():
-    """Which of them is dynamic cannot be told."""
     program = stored(jax.jit(lambda x, n, f: x * n * f, static_argnums=1), W, 3, 2.0)
     assert program.record.why_not == "static arguments and Python numbers are mixed, and cannot be distinguished"
 
@@ -304,7 +300,6 @@ def test_garbage_that_the_baseline_vouches_for_is_refused(content):
 
 
 def test_a_fingerprint_only_says_why():
-    """Nothing was stored, for a reason."""
     program = StoredProgram(record=ProgramRecord(digest=None, donated=(), feeds=None, why_not="too big"), content=b"")
     with pytest.raises(NotReplayableError, match=r"^it was not stored: too big$"):
         load_program(program)
@@ -319,7 +314,6 @@ OTHERS = [
 
 @pytest.mark.parametrize(("changes", "reason"), OTHERS, ids=["tpu", "two", "devices"])
 def test_programs_for_other_machines_are_refused(changes, reason):
-    """Platform and number of devices must fit."""
     content = bytes(replace(load_program(GOOD), **changes).serialize())
     with pytest.raises(NotReplayableError) as caught:
         load_program(sealed(content))

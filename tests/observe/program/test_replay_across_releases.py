@@ -4,8 +4,6 @@ The files in ``tests/data`` were written by this file: on the oldest supported l
 on 0.12. Write them again only when a line is dropped or added: ``python tests/test_replay_across_releases.py``.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import zlib
@@ -159,7 +157,6 @@ def test_a_program_of_a_newer_line_runs_or_is_refused(name, capfd):
 
 @pytest.mark.parametrize("name", OLDER + NEWER)
 def test_recorded_files_are_small_and_say_nothing_private(name):
-    """A few kB each; no path is in them."""
     packed = (DATA / f"{name}.export.gz").read_bytes()
     content = zlib.decompress(packed, wbits=31)
     assert len(packed) < 4_000

@@ -1,7 +1,5 @@
 """What Python calls while it traces: the same in any order, more where more is called, and unknown with the reason."""
 
-from __future__ import annotations
-
 import cProfile
 import itertools
 import sys
@@ -87,7 +85,6 @@ def only_once(x):
 
 
 def test_what_can_be_traced_only_once_is_unknown():
-    """The case goes on; the reason is kept."""
     TRACED.clear()
     found = counted(jax.jit(only_once), X)
     assert found.count is None
@@ -150,7 +147,6 @@ def accepted(known, **now):
 
 
 def test_the_count_of_a_baseline_holds_while_nothing_changed():
-    """With the functions that it names."""
     known = baseline(facts={"trace_calls": 7}, traced={"helper": 3})
     found = accepted(known)
     assert (found.count, found.functions, found.unknown) == (7, {"helper": 3}, {})
@@ -175,7 +171,6 @@ KNOWN = baseline(facts={"trace_calls": 7})
     ids=["source", "source unknown", "program", "libraries", "environment", "slower", "untimed"],
 )
 def test_what_may_have_changed_the_count_has_it_taken_anew(now):
-    """Each by itself."""
     assert accepted(KNOWN) is not None
     assert accepted(KNOWN, **now) is None
 
@@ -196,11 +191,7 @@ def test_a_baseline_that_does_not_say_it_settles_nothing(known):
     phases = replace(side.phases, trace_ns=1)
     assert (
         accepted_trace_calls(
-            known,
-            fingerprints=side.fingerprints,
-            libraries=side.libraries,
-            environment=side.environment,
-            phases=phases,
+            known, fingerprints=side.fingerprints, libraries=side.libraries, environment=side.environment, phases=phases
         )
         is None
     )

@@ -1,19 +1,12 @@
 """Smaller programs out of one: each is a program that compiles and computes what it says."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.stablehlo import text_of
 
 from jaxgate.ext.repro import contents, edit, modules
-
-
-def text_of(function, *args):
-    """A prepared program."""
-    lowered = jax.jit(function).lower(*args)
-    return edit.prepared(modules.text_of(lowered.compiler_ir("stablehlo")), list(range(len(args))))
 
 
 def run(text, *args):
@@ -39,8 +32,6 @@ X, Y = np.linspace(0, 1, 4, dtype=np.float32), np.ones(4, np.float32)
 
 
 def test_calls_are_gone_and_the_program_is_the_same():
-    """Also inside of loops."""
-
     def looped(x, y):
         return jax.lax.fori_loop(0, 3, lambda _, c: helper(c) * y, x)
 
@@ -54,7 +45,6 @@ def test_calls_are_gone_and_the_program_is_the_same():
 
 
 def test_a_value_becomes_an_input_with_a_seat_and_what_led_to_it_goes():
-    """Inputs that nobody reads any more go, too."""
     text = text_of(chain, X, Y)
     product = next(name for name in contents.values(text) if (one := edit.cut(text, output=name)) and "multiply" in one)
     small = edit.cut(text, inputs=[product], seats={product: 1000})
@@ -72,7 +62,6 @@ def test_names_of_values_stay_while_others_are_cut():
 
 
 def test_one_value_alone_is_returned():
-    """With what it needs."""
     text = text_of(chain, X, Y)
     first = edit.cut(text, output=contents.values(text)[0])
     assert contents.outputs_of(first) == 1
@@ -81,14 +70,12 @@ def test_one_value_alone_is_returned():
 
 
 def test_results_are_kept_by_number():
-    """The others go with what only they need."""
     small = edit.cut(text_of(chain, X, Y), kept=[1])
     assert contents.seats_of(small) == [1]
     np.testing.assert_allclose(run(small, Y)[0], np.cos(Y), rtol=1e-5)
 
 
 def test_an_operation_is_left_out_where_an_operand_has_its_type():
-    """What follows it goes on with the operand."""
     text = text_of(lambda x: jnp.exp(jnp.tanh(x)), X)
     tanh, _ = contents.values(text)
     np.testing.assert_allclose(run(edit.bypassed(text, [tanh]), X)[0], np.exp(X), rtol=1e-5)
@@ -103,7 +90,6 @@ def test_what_is_behind_a_barrier_has_the_name_of_what_is_before_it():
 
 
 def test_a_loop_is_done_once():
-    """Its body stands where it stood."""
     text = text_of(lambda x: jax.lax.fori_loop(0, 5, lambda _, c: c * 2 + 1, x), X)
     assert contents.loops(text) == 1
     once = edit.without_loop(text, 0)
@@ -112,7 +98,6 @@ def test_a_loop_is_done_once():
 
 
 def test_a_loop_ends_earlier():
-    """Its bound is a number that stands alone."""
     text = text_of(lambda x: jax.lax.fori_loop(0, 6, lambda _, c: c + 1.5, x), X)
     assert contents.numbers(text) == ["6"]
     np.testing.assert_allclose(run(edit.renumbered(text, "6", 3), X)[0], X + 4.5)
@@ -134,12 +119,10 @@ def test_arrays_become_smaller_where_every_operation_allows_it():
     [(lambda x: x, (X,), 0), (lambda x: jnp.sin(x) * 2, (X,), 3), (lambda x: x.sum(), (X,), 2)],
 )
 def test_operations_are_counted_without_constants(function, args, count):
-    """A reduction has its body."""
     assert contents.count(text_of(function, *args)) == count
 
 
 def test_a_constant_that_is_spread_is_written_out():
-    """One operation less, and the same numbers."""
     text = text_of(lambda x: jnp.sin(x) * 2.5, X)
     small = edit.folded(text)
     assert contents.count(small) == contents.count(text) - 1

@@ -1,23 +1,15 @@
 """Small programs as JAX code: it computes the same, and what cannot be written is refused by name."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.stablehlo import text_of
 
-from jaxgate.ext.repro import edit, modules
 from jaxgate.ext.repro.jax_code import NotWrittenError, jax_code, lowered_again
 from jaxgate.ext.repro.model import ArrayOf
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
-
-
-def text_of(function, *args):
-    """A prepared program."""
-    lowered = jax.jit(function).lower(*args)
-    return edit.prepared(modules.text_of(lowered.compiler_ir("stablehlo")), list(range(len(args))))
 
 
 @pytest.mark.jax_text
@@ -36,7 +28,6 @@ def text_of(function, *args):
     ids=["elementwise", "product", "reductions", "select", "shapes", "broadcast", "whole numbers", "batched product"],
 )
 def test_the_code_computes_the_same(function):
-    """Executed as it is printed."""
     code = jax_code(text_of(function, X))
     scope = {"jax": jax, "jnp": jnp}
     exec(code, scope)

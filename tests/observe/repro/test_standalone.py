@@ -1,7 +1,5 @@
 """What a reproduction file says of results and of the compiled text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -18,7 +16,6 @@ from jaxgate.ext.repro.standalone import Side, compare
     ],
 )
 def test_a_number_that_is_lost_is_no_agreement(theirs, ours, said):
-    """What is finite on one side only comes first."""
     assert compare([np.array(theirs)], [np.array(ours)]) == said
 
 
@@ -30,8 +27,6 @@ def test_a_number_that_is_lost_is_no_agreement(theirs, ours, said):
     ],
 )  # fmt: skip
 def test_every_collective_counts_once(operation, count):
-    """An asynchronous one where it starts."""
-
     class Compiled:
         def memory_analysis(self):
             return type(

@@ -1,7 +1,5 @@
 """What a target's compiler answers, read in another process as if the program had been compiled there."""
 
-from __future__ import annotations
-
 import json
 
 import jax

@@ -1,7 +1,5 @@
 """What the compilers of targets are told: of GPUs everything, as XLA would have asked the device."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -20,7 +18,6 @@ FIELDS = {
 
 @pytest.mark.parametrize("name", GPUS)
 def test_a_gpu_is_described_whole(name):
-    """Every field once, and none of them zero."""
     text = describe_gpu(GPUS[name])
     (info,) = re.findall(r"gpu_device_info \{(.*)\}\s*platform_name", text, re.DOTALL)
     found = re.findall(r"^ {10}(\w+)", info, re.MULTILINE)
@@ -50,7 +47,6 @@ def test_the_clock_is_that_of_the_data_sheet(name, rate):
     ],
 )
 def test_a_topology_has_the_compilers_own_name(target, name, layout):
-    """GPUs: slices, machines, and GPUs of each."""
     found, options = topology_of(Target.parse(target))
     assert (found, options.get("topology")) == (name, layout)
     assert ("target_config" in options) == target.startswith("gpu")

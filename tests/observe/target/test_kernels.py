@@ -1,7 +1,5 @@
 """Kernels that are interpreted where a program is traced are not those of a target."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax
@@ -43,7 +41,6 @@ def lowered_of(function):
     ids=["plain", "in a loop", "in the branch of the target"],
 )
 def test_an_interpreted_kernel_is_refused(function):
-    """It is another program than a TPU runs."""
     with pytest.raises(InvalidCaseError, match=r"expected kernels for tpu:v5e:2x4, found .*platform_dependent"):
         refuse_interpreted(lowered_of(function), TARGET)
 

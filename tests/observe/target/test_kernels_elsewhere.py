@@ -1,7 +1,5 @@
 """Pallas kernels for GPUs, lowered and handed on where no GPU is attached."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest

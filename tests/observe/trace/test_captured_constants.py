@@ -1,7 +1,5 @@
 """Which variable a captured constant likely comes from; where none fits, nothing is guessed."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import numpy as np

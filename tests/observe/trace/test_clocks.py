@@ -1,7 +1,5 @@
 """Clocks: what waits while tracing and what is kept from a core, and that no collection of garbage is timed."""
 
-from __future__ import annotations
-
 import gc
 import importlib
 import time
@@ -89,7 +87,6 @@ def test_what_keeps_threads_from_a_core_is_not_their_own_time(took, ran, kept, o
 
 
 def test_waiting_for_a_core_is_summed_over_threads(tmp_path):
-    """One that ends meanwhile is left out."""
     for thread, text in {"1": "5 300 1\n", "2": "5 40 1\n", "3": ""}.items():
         (tmp_path / thread).mkdir()
         (tmp_path / thread / "schedstat").write_text(text)
@@ -109,7 +106,6 @@ def test_a_sleep_is_seen_and_a_loop_is_not():
 
 @pytest.mark.parametrize("enabled", [True, False])
 def test_garbage_is_collected_as_before(enabled):
-    """Also after what raises."""
     was = gc.isenabled()
     (gc.enable if enabled else gc.disable)()
     try:

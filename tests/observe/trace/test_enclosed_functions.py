@@ -1,7 +1,5 @@
 """Jitted functions within a plain one: which are the project's, which one does everything, what of it is measured."""
 
-from __future__ import annotations
-
 import functools
 
 import jax
@@ -127,7 +125,6 @@ def test_more_than_one_call_is_one_program_that_nobody_runs(function, args, name
 
 
 def test_a_part_of_an_argument_is_not_donated():
-    """``jax.jit`` donates whole arguments only."""
     found = lowered(parted, (W["a"], X), W["b"], X)
     assert donated(found) == []
     assert "donation" in found.unseen
@@ -144,12 +141,10 @@ def test_helpers_of_jax_do_not_count(function):
 
 
 def test_a_jitted_function_is_what_the_loop_runs():
-    """What it calls is part of its program."""
     assert lowered(jax.jit(between), W, X).unseen == ""
 
 
 def test_a_function_that_is_made_anew_is_not_the_one_that_is_found():
-    """Its loop traces at every call."""
     found = lowered(lambda w, x: jax.jit(lambda w, x: loss.__wrapped__(w, x))(w, x), W, X)
     assert found.called is found.function
     assert found.unseen.startswith(

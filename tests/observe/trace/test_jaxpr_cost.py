@@ -1,7 +1,5 @@
 """Matrix-multiplication FLOPs against closed formulas, and programs of every kind that must be read without a crash."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -115,10 +113,7 @@ LOOPS = {
     "map": (lambda x: lax.map(lambda row: row @ SQUARE, x), STEP),
     "while-counts-once": (lambda x: lax.while_loop(lambda c: c.sum() < 9, lambda c: c @ SQUARE, x), STEP),
     "condition-of-while": (lambda x: lax.while_loop(lambda c: (c @ SQUARE).sum() < 9, lambda c: c + 1, x), STEP),
-    "larger-branch": (
-        lambda x: lax.cond(x.sum() > 0, lambda: (x @ SQUARE) @ SQUARE, lambda: x @ SQUARE + 1),
-        2 * STEP,
-    ),
+    "larger-branch": (lambda x: lax.cond(x.sum() > 0, lambda: (x @ SQUARE) @ SQUARE, lambda: x @ SQUARE + 1), 2 * STEP),
     "largest-of-three": (
         lambda x: lax.switch(x.sum().astype(int), [jnp.sin, lambda y: layers(y, 3), lambda y: y @ SQUARE], x),
         3 * STEP,
@@ -335,10 +330,7 @@ def test_every_branch_counts_what_it_sends():
 
 @pytest.mark.parametrize(
     "function",
-    [
-        lambda x: lax.psum(x, "x") * x + lax.psum(x, "x"),
-        lambda x: (lax.psum(x * 3, "x"), lax.psum(x, "x") * x)[1],
-    ],
+    [lambda x: lax.psum(x, "x") * x + lax.psum(x, "x"), lambda x: (lax.psum(x * 3, "x"), lax.psum(x, "x") * x)[1]],
     ids=["written-twice", "dead"],
 )
 def test_what_compilers_drop_is_not_sent(function):
@@ -490,8 +482,6 @@ def _own_policy():
     ids=["only", "all but", "both", "offloaded", "all there", "no names", "own", "none"],
 )
 def test_names_of_a_policy_that_no_array_has_are_found(policy, names):
-    """Forwards and on the way back."""
-
     def block(x, w):
         return jnp.sin(checkpoint_name(jnp.tanh(x @ w), "mlp"))
 

@@ -1,7 +1,5 @@
 """Pallas kernels of a TPU: where they stand is no part of what they do."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest

@@ -1,7 +1,5 @@
 """Where something stands: every line is found, also within JAX's helpers and around what has no line of its own."""
 
-from __future__ import annotations
-
 import sysconfig
 
 import jax

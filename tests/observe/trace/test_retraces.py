@@ -1,7 +1,5 @@
 """Every kind of retrace is planted, and the first line names its root cause; phases and cache hits are kept apart."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import json
@@ -129,10 +127,7 @@ def test_a_nested_helper_follows_from_the_subject():
 
 @pytest.mark.parametrize(
     ("setting", "value", "text"),
-    [
-        ("jax_default_matmul_precision", "highest", "None → highest"),
-        ("jax_enable_x64", True, "False → True"),
-    ],
+    [("jax_default_matmul_precision", "highest", "None → highest"), ("jax_enable_x64", True, "False → True")],
 )
 def test_a_setting_that_changed_is_the_cause(setting, value, text):
     """A change of JAX's configuration between two steps is named, where no argument differs."""
@@ -185,11 +180,7 @@ def define_inside(state):
     return jax.jit(inner)(state)  # anew
 
 
-NEW = {
-    "lambda": (make_each_time, "<lambda>"),
-    "partial": (make_partial, "power"),
-    "closure": (define_inside, "inner"),
-}
+NEW = {"lambda": (make_each_time, "<lambda>"), "partial": (make_partial, "power"), "closure": (define_inside, "inner")}
 
 
 @pytest.mark.jax_text

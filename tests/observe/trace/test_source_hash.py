@@ -1,7 +1,5 @@
 """The source fingerprint: words about the code do not count, the code does, as far as the project goes."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import itertools

@@ -1,7 +1,5 @@
 """The structural fingerprint, and what one walk over a module finds: identical programs agree, different ones do not."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -52,10 +50,7 @@ SAME = {
     "renamed-variables": (PLAIN, PLAIN.replace("a ", "left ").replace("b\n", "right\n").replace("b ", "right ")),
     "renamed-function": (PLAIN, PLAIN.replace("def f", "def other") + "f = other\n"),
     "moved-lines": (PLAIN, "\n\n# a comment\n\n" + PLAIN.replace("return", "\n\n    return")),
-    "reordered-lines": (
-        PLAIN,
-        "def f(x):\n    b = jnp.cos(x)\n    a = jnp.sin(x)\n    return a - b\n",
-    ),
+    "reordered-lines": (PLAIN, "def f(x):\n    b = jnp.cos(x)\n    a = jnp.sin(x)\n    return a - b\n"),
     "renamed-nested-helper": (HELPER, HELPER.replace("helper", "assistant")),
     "helper-not-jitted-on-its-own": (HELPER, HELPER.replace("@jax.jit\n", "")),
     "reordered-lines-in-a-scan": (

@@ -1,7 +1,5 @@
 """What the compiler's cost model says of a program."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest
@@ -24,8 +22,6 @@ def test_transcendentals_are_no_flops(function, flops, transcendentals):
 
 
 def test_a_backend_that_tells_nothing_is_unknown():
-    """Not zero."""
-
     class Silent:
         def memory_analysis(self):
             return None

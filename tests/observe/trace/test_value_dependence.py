@@ -1,7 +1,5 @@
 """Which operations do other work for other values of the same shapes: found, and nothing that only looks like one."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest
@@ -103,12 +101,7 @@ def test_work_that_values_may_decide(name):
 
 @pytest.mark.parametrize(
     "function",
-    [
-        jnp.linalg.svd,
-        jnp.linalg.eigh,
-        lambda x: lax.top_k(x, 2),
-        lambda x: jax.random.gamma(jax.random.key(0), x),
-    ],
+    [jnp.linalg.svd, jnp.linalg.eigh, lambda x: lax.top_k(x, 2), lambda x: jax.random.gamma(jax.random.key(0), x)],
     ids=["svd", "eigh", "top_k", "gamma"],
 )
 def test_solvers_that_iterate(function):
@@ -117,6 +110,5 @@ def test_solvers_that_iterate(function):
 
 
 def test_a_call_of_python_is_work_of_its_own():
-    """It may do anything with the values."""
     (found,) = named(lambda x: jax.pure_callback(lambda x: x, x, x))
     assert "callback" in found

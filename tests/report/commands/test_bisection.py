@@ -1,7 +1,5 @@
 """What a search prints at its end: the table, the side that was compared with, the answer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -50,12 +48,10 @@ def test_the_table_has_all_that_was_measured_in_the_order_of_the_range():
 
 @pytest.mark.parametrize("width", [80, 60])
 def test_no_line_is_longer_than_the_terminal(width):
-    """What does not fit ends in an ellipsis."""
     assert max(map(len, table(width))) <= width
 
 
 def test_it_says_which_side_was_compared_with():
-    """And what makes a revision bad."""
     assert compared_with(TEMP, "good", "release").endswith("compared with the good side: bad is less than 75.7 MB")
     assert compared_with(TEMP, "bad", "release").endswith("the bad side: bad is what is like it, 16.8 MB ± 844 kB")
     grown = replace(TEMP, good=16.8e6, bad=79.7e6, good_tolerance=0.8e6)
@@ -64,7 +60,6 @@ def test_it_says_which_side_was_compared_with():
 
 
 def test_a_figure_that_is_like_neither_side_points_at_the_other_question():
-    """The answer depends on the side."""
     (note,) = moved_twice(FOUND, TEMP, "good", str)
     assert note.startswith(
         "like neither side: 0.11.1 (13.6 MB); temp_bytes moved more than once. --compare-with bad names"
@@ -77,7 +72,6 @@ def test_a_figure_that_is_like_neither_side_points_at_the_other_question():
 
 
 def test_what_moved_is_said_with_its_direction():
-    """What became better is searched for, too."""
     assert describe_quantity(TEMP) == (
         "temp_bytes 16.8 MB against 79.7 MB = 0.21 ×, which is better: what made it so is searched for"
     )

@@ -1,7 +1,5 @@
 """The history of a case as text: curves, and what moved most."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -54,13 +52,11 @@ def test_the_fact_that_moved_most_is_named():
 
 
 def test_what_came_from_nothing_moved_farthest():
-    """And so did what went away."""
     assert rows({"a": 0, "b": 1}, {"a": 1, "b": 50}) == ["", "a 0 → 1"]
     assert rows({"a": 3, "b": 1}, {"a": 0, "b": 50}) == ["", "a 3 → 0"]
 
 
 def test_a_fact_that_one_run_does_not_know_did_not_move():
-    """A later jaxgate knows more of them."""
     assert rows({"a": 1}, {"a": 1, "b": 2}) == ["", ""]
 
 
@@ -72,7 +68,6 @@ def test_a_run_without_anything():
 
 
 def test_a_name_cannot_pretend_to_be_a_line():
-    """Nor act on a terminal."""
     text = history_text([replace(POINT, recorded="x\nSAME  scan/other", elsewhere="\x1b[2J")])
     assert sum(line.startswith("SAME") for line in text.splitlines()) == 0
     assert "\x1b" not in text

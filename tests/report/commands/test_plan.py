@@ -1,7 +1,5 @@
 """A plan as a person reads it: aligned, estimates marked, nothing unknown counted as nothing."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxgate.model.workload import Prediction
@@ -43,7 +41,6 @@ def test_what_is_known_needs_no_marks():
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_total_of_nothing_known_is_unknown(count):
-    """Never 0."""
     table = plan_table([UNKNOWN] * count)
     assert f"  unknown  unknown  total, without {count} unknown" in table
     assert "0.0 s" not in table

@@ -1,7 +1,5 @@
 """The page of policies is what the code says."""
 
-from __future__ import annotations
-
 import pytest
 from support.paths import REPOSITORY
 
@@ -28,6 +26,5 @@ def test_every_policy_has_its_row_and_its_reason(policy):
 
 
 def test_arguments_are_refused(capsys):
-    """A typing error does not print a page."""
     assert main(["policy", "all"]) == 2
     assert "unknown arguments all" in capsys.readouterr().err

@@ -1,7 +1,5 @@
 """The file and the bug report around it, as text."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import replace
 
@@ -41,7 +39,6 @@ def test_one_program_stands_there_once():
 
 
 def test_two_programs_have_what_each_is_compiled_with():
-    """Places, donation, options; and it is Python."""
     text = written(now=replace(PROGRAM, payload=b"another", donated=()))
     ast.parse(text)
     assert text.count("payload=") == 2
@@ -58,7 +55,6 @@ def test_arrays_are_not_broken_in_the_middle():
 
 
 def test_devices_are_chosen_before_jax_is_imported():
-    """XLA reads the number of CPU devices once."""
     text = written(now=replace(PROGRAM, devices=8, mesh=MESH))
     assert text.index("xla_force_host_platform_device_count=8") < text.index("import jax")
     assert "mesh=(('axis0', 'axis1'), (4, 2), ('Auto', 'Explicit')), devices=8" in text
@@ -114,7 +110,6 @@ def test_a_report_names_both_versions_where_they_differ():
 
 
 def test_lost_donation_has_a_title():
-    """What is smaller is worse there."""
     text = reported({"aliased_bytes": 1000}, {"aliased_bytes": 0})
     assert text.startswith("# The same program reuses 1,000 bytes less of its arguments\n")
 

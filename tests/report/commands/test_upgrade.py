@@ -1,7 +1,5 @@
 """May I upgrade? In the terminal, on the page and as JSON: the printed numbers, and nothing that a name could do."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

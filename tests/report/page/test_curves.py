@@ -1,7 +1,5 @@
 """Curves, bars and rates: which are drawn, with which numbers, and that each has them as a table, too."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -78,7 +76,6 @@ def test_compile_time_is_drawn_over_the_length():
 
 
 def test_what_is_the_same_everywhere_is_not_drawn():
-    """Nor what is known of one case only."""
     flat = [
         case(f"a/step-{n}-deep", {"temp_bytes": 100, "run_ns": n} if n == 2 else {"temp_bytes": 101}) for n in (2, 4)
     ]
@@ -86,7 +83,6 @@ def test_what_is_the_same_everywhere_is_not_drawn():
 
 
 def test_hardware_is_not_mixed():
-    """Facts of two kinds of hardware are no curve."""
     one, other = LENGTHS.cases[:2]
     assert parts(run_of(one, replace(other, hardware="gpu-h200-1")), "curves") == []
 
@@ -124,7 +120,6 @@ def test_bandwidth_is_that_of_the_bus():
 
 
 def test_what_was_not_timed_has_no_bandwidth():
-    """No rate is made up."""
     cases = [
         case(f"pmap/psum-of-{n}-KiB", {}, run_ns=None, amount=Amount(count=n, unit="B", bus_factor=1)) for n in (4, 64)
     ]
@@ -184,7 +179,6 @@ def test_many_points_have_few_ticks_below():
 
 
 def test_single_calls_have_a_stroke_each_and_a_median():
-    """Of both sides on one axis."""
     chart = strip_chart("Calls", {"now": [2.0, 3.0, 4.0], "baseline": [1.0]}, show=str)
     assert [line.path.count("M") for line in chart.lines] == [3, 1]
     assert (

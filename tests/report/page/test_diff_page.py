@@ -21,27 +21,20 @@ def test_facts_and_times_are_tables():
     """With both numbers, their ratio and which way they went."""
     text = page(side("a", temp_bytes=100_000, run_ns=1000.0), side("b", temp_bytes=300_000, run_ns=2000.0))
     for part in (
-        "first: a, a run",
-        "1 case on both sides: 1 worse",
-        ">WORSE<",
-        ">100 kB<",
-        ">300 kB<",
-        ">3.00 ×<",
+        "first: a, a run", "1 case on both sides: 1 worse", ">WORSE<", ">100 kB<", ">300 kB<", ">3.00 ×<",
         ">2.00 ×<",
-    ):
+    ):  # fmt: skip
         assert part in text
     assert text.index(">temp_bytes<") < text.index("Times of two moments, not judged") < text.index(">run_ns<")
 
 
 def test_nothing_that_differs_has_no_empty_table():
-    """The counts say it."""
     text = page(side("a", temp_bytes=1), side("b", temp_bytes=1))
     assert "1 case on both sides: 1 the same" in text
     assert "<table" not in text
 
 
 def test_names_of_sides_and_cases_stay_names():
-    """A branch may be named like a script."""
     evil = "<script>alert(1)</script>"
     text = page(side(evil, evil, temp_bytes=1), side("b", evil, temp_bytes=2))
     assert evil not in text

@@ -65,7 +65,6 @@ def test_what_moved_and_every_run_are_there_without_scripts():
 
 
 def test_each_hardware_has_a_section():
-    """Facts of two kinds of hardware are no curve."""
     other = [point(number, "p", named("p", 0), 1.0, folder="gpu-b-1-jax-0.12") for number in range(2)]
     text = page([*runs(1.0, 1.1), *other])
     assert text.count("<h2") == 2
@@ -73,7 +72,6 @@ def test_each_hardware_has_a_section():
 
 
 def test_a_name_stays_a_name():
-    """In the title, in a heading and in a cell."""
     text = page([point(0, "p", None, None, case=HOSTILE, folder=HOSTILE, commit=HOSTILE, status=HOSTILE)])
     assert HOSTILE not in text
     assert "alert(" in text

@@ -1,7 +1,5 @@
 """The page in a real browser, where there is one: names do not run, tables sort and are searched, links open."""
 
-from __future__ import annotations
-
 import pytest
 
 from ci.page.browser import browser, find_browser
@@ -82,7 +80,6 @@ def test_search_and_status_leave_what_is_wanted(opened):
 
 
 def test_columns_sort_by_their_numbers(opened):
-    """The largest first, then the smallest."""
     page = opened(sample_run(30))
     press = "document.querySelectorAll('#table thead button')[3].click()"  # a call
     values = "[...document.querySelectorAll('#table tbody tr')].map((row) => Number(row.cells[3].dataset.v))"

@@ -1,7 +1,5 @@
 """What is on the page of a run, read from its elements; no number is counted on that is not written in the sample."""
 
-from __future__ import annotations
-
 import html
 import re
 from dataclasses import replace
@@ -77,7 +75,6 @@ def test_the_interval_stands_on_one_axis(ratio, place):
 
 
 def test_a_fact_that_grows_otherwise_is_drawn_with_both_curves():
-    """Of a red case; what grows as before is not."""
     run = sample_run(4)
     same = (4, 8, 16)
     now, stored = (
@@ -120,14 +117,12 @@ def test_a_target_shows_its_least_time():
     ],
 )  # fmt: skip
 def test_the_headline_says_how_it_ended(changes, kind, line):
-    """Green is said of a green run only."""
     run = replace(sample_run(4), **changes)
     assert headline(run) == (kind, line)
     assert f'<header class="{kind}">' in shown(run)
 
 
 def test_red_cases_come_first_and_are_counted():
-    """In the table as in the headline."""
     run = replace(sample_run(6, red=0), green=False)
     run = changed(run, 5, fails=True, status="REGRESSED")
     page = shown(run)
@@ -150,12 +145,10 @@ def test_what_failed_is_read_without_a_script():
 
 
 def test_a_green_run_has_no_such_part():
-    """Nor a link to it."""
     assert "#failed" not in shown(sample_run(4))
 
 
 def test_of_many_red_cases_the_first_are_told():
-    """The page says how many more there are."""
     page = shown(sample_run(60, red=53))
     assert "3 more failed; they are in the table." in page
     assert section(page, "failed").count('<details class="fold" open>') == 3
@@ -271,7 +264,6 @@ def test_side_by_side_takes_cases_that_both_have():
 
 
 def test_a_finding_without_numbers_says_its_reason():
-    """A claim, a baseline that is stale."""
     assert (
         finding_text(FindingRecord(kind="baseline", name="", status="STALE", detail="of other arguments"))
         == "baseline: of other arguments"
@@ -280,7 +272,6 @@ def test_a_finding_without_numbers_says_its_reason():
 
 
 def test_a_run_of_an_earlier_jaxgate_has_a_page():
-    """Without moment, commit and figures."""
     case = replace(sample_run(1).cases[0], figures=None, hardware=None, amount=None)
     page = shown(RunRecord(schema=1, jaxgate="0.1.0", green=True, gate_exit=0, cases=(case,)))
     assert "unknown" in page

@@ -1,7 +1,5 @@
 """Which cases are drawn as one curve, or beside each other: decided by their names alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from jaxgate.ext.page.curves import find_series, find_variants
@@ -73,7 +71,6 @@ def test_three_ways_to_do_one_thing_are_variants():
 
 
 def test_one_of_the_variants_may_have_nothing_of_its_own():
-    """It is the thing as it is."""
     (found,) = find_variants(
         ["f/train-step", "f/train-step-with-remat", "f/train-step-in-halves", "f/train-step-fused"]
     )

@@ -1,7 +1,4 @@
-"""Time of a changed program: a duel with the baseline's program, here and now.
-
-Why a case cannot be timed against its baseline's program, known before anything is compiled.
-"""
+"""Time of a changed program: a duel with the baseline's program, here and now; or why there can be none."""
 
 from __future__ import annotations
 
@@ -92,34 +89,16 @@ class BaselineTiming:
     energy: BothEnergies | None = None  # what was counted of both sides of the duel; `None` where nobody asked
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineDuels:
-    """Runs the duels of one run with the programs of its baselines.
+    """Runs the duels of one run with the programs of its baselines."""
 
-    Args:
-        programs: Where the baselines' programs are.
-        budget: What all duels together may take.
-        margins: What a calibration knows of the noise of each case.
-        opponents: Baselines' programs, compiled here.
-        instruments: The duel, the clock, and the date, for the age of a program that cannot be read.
-        variables: Of a process of its own, before anything was set.
-    """
-
-    def __init__(
-        self,
-        programs: ProgramStore,
-        budget: DuelBudget,
-        *,
-        margins: Margins,
-        opponents: Opponents,
-        instruments: Instruments,
-        variables: Mapping[str, str],
-    ) -> None:
-        self._programs = programs
-        self._budget = budget
-        self._margins = margins
-        self._opponents = opponents
-        self._instruments = instruments
-        self._variables = variables
+    programs: ProgramStore  # where the baselines' programs are
+    budget: DuelBudget  # what all duels together may take
+    margins: Margins  # what a calibration knows of the noise of each case
+    opponents: Opponents  # baselines' programs, compiled here
+    instruments: Instruments  # the duel, the clock, and the date, for the age of a program that cannot be read
+    variables: Mapping[str, str]  # of a process of its own, before anything was set
 
     def time(
         self,
@@ -138,10 +117,10 @@ class BaselineDuels:
         why_not = why_hopeless(difference)
         if why_not:
             return BaselineTiming(stored, why_not=why_not)
-        begin = self._instruments.clock()
+        begin = self.instruments.clock()
         with observed.together.calling(DUEL):
             found = self.run(observed, stored, difference, progress)
-        return replace(found, took_ns=self._instruments.clock() - begin)
+        return replace(found, took_ns=self.instruments.clock() - begin)
 
     def run(
         self, observed: Observation, stored: StoredBaseline, difference: Difference, progress: Callable[[str], None]
@@ -149,7 +128,7 @@ class BaselineDuels:
         """Duel with the baseline's program: all ranks of a case at once, by what rank 0 decides.
 
         Raises:
-            InvalidCaseError: As above.
+            InvalidCaseError: If the baseline lost its program, or the times of the duel mean nothing.
         """
         against = self._launched if observed.measurement.eager else self._against
         if difference.only_settings:
@@ -161,7 +140,7 @@ class BaselineDuels:
         except BrokenDuelError as error:
             raise InvalidCaseError("timing against the baseline's program", str(error)) from None
         except UnreadableProgramError as error:
-            note = window_note(stored.baseline.provenance.date, today=self._instruments.today())
+            note = window_note(stored.baseline.provenance.date, today=self.instruments.today())
             return BaselineTiming(stored, why_not=f"no duel can be run: {error}" + (f" ({note})" if note else ""))
         except NotReplayableError as error:
             return BaselineTiming(stored, why_not=f"no duel can be run: {error}")
@@ -179,7 +158,7 @@ class BaselineDuels:
         recorded = record.baseline
         observed.together.same("the baseline's program", lambda: f"{recorded.fingerprints.program} {recorded.program}")
         progress("compiling the baseline's program")
-        here = prepared(observed.together, lambda: self._opponents.compiled(before, observed))
+        here = prepared(observed.together, lambda: self.opponents.compiled(before, observed))
         timing = BaselineTiming(None, opponent=None if here.contender is None else (before, here.contender))
         if difference.environment or not difference.hardware:
             known = {name: value for name, value in here.facts.items() if value is not None}
@@ -203,7 +182,7 @@ class BaselineDuels:
     def _apart(
         self, observed: Observation, record: StoredBaseline, difference: Difference, progress: Callable[[str], None]
     ) -> BaselineTiming:
-        """Duel with a process for each side, where what differs is what somebody set: the stored facts are exact."""
+        """Run each side in its own process, because only settings differ; stored facts are compared exactly."""
         timing = BaselineTiming(record)
         if why_not := self._unclocked(difference):
             return replace(timing, why_not=why_not)
@@ -213,15 +192,13 @@ class BaselineDuels:
         again = replace(
             self._fresh(observed, record, matches),
             environments=Environments(
-                now=observed.measurement.environment,
-                baseline=record.baseline.environment,
-                variables=self._variables,
+                now=observed.measurement.environment, baseline=record.baseline.environment, variables=self.variables
             ),
         )
         progress("sampling")  # nothing else may run beside it
         with self._charged():
             try:
-                with self._instruments.open_sides(again) as sides:
+                with self.instruments.open_sides(again) as sides:
                     return self._clock(observed, timing, record, again, sides)
             except WorkerError as error:
                 return replace(timing, why_not=f"{error}: --perf-against NAME=VALUE times both")
@@ -229,7 +206,7 @@ class BaselineDuels:
     def _launched(
         self, observed: Observation, record: StoredBaseline, difference: Difference, progress: Callable[[str], None]
     ) -> BaselineTiming:
-        """Duel with the programs that plain Python launched when it was recorded, where they are others."""
+        """Duel with the programs that plain Python launched when the baseline was recorded, where they have changed."""
         elsewhere = bool(difference.environment) or not difference.hardware
         progress("compiling the baseline's programs")
         matched = match_programs(observed, record.baseline, self._load, equal_ones=elsewhere)
@@ -261,22 +238,22 @@ class BaselineDuels:
 
     def _load(self, fingerprint: str, stored: ProgramRecord) -> StoredProgram:
         """A program of a baseline; empty if it was not stored."""
-        content = self._programs.load(fingerprint, stored.digest) if stored.stored else b""
+        content = self.programs.load(fingerprint, stored.digest) if stored.stored else b""
         if content is None:
-            raise InvalidCaseError("reading the baseline's program", self._programs.why_missing(fingerprint))
+            raise InvalidCaseError("reading the baseline's program", self.programs.why_missing(fingerprint))
         return StoredProgram(record=stored, content=content)
 
     def _unclocked(self, difference: Difference) -> str:
-        return why_unclocked(difference, budget_left=self._budget.is_left)
+        return why_unclocked(difference, budget_left=self.budget.is_left)
 
     @contextmanager
     def _charged(self) -> Iterator[None]:
         """Charge what the block takes to the budget."""
-        begin = self._instruments.clock()
+        begin = self.instruments.clock()
         try:
             yield
         finally:
-            self._budget.charge(self._instruments.clock() - begin)
+            self.budget.charge(self.instruments.clock() - begin)
 
     def _duel(
         self,
@@ -308,7 +285,7 @@ class BaselineDuels:
     def _fresh(self, observed: Observation, record: StoredBaseline, matches: Sequence[Match]) -> FreshDuel:
         """The duel as a fresh process can run it."""
         now = observed.measurement
-        own = own_margin(self._margins.floor_of(record.baseline.case, now))
+        own = own_margin(self.margins.floor_of(record.baseline.case, now))
         return FreshDuel(matches, now.hardware.platform, observed.contract, own_margin=own)
 
     def _clock(
@@ -324,16 +301,16 @@ class BaselineDuels:
         (seed,) = together.first("the order of its bursts", (secrets.randbits(32),))
         ours, theirs = map(together.side, sides)
         same_results = agree(ours, theirs, observed.closeness)
-        duel = self._instruments.run_duel(
+        duel = self.instruments.run_duel(
             ours,
             theirs,
             seed=seed,
             settled=partial(is_settled, own_margin=again.own_margin),
-            clock=self._instruments.clock,
+            clock=self.instruments.clock,
             max_pairs=max(LOOKS),
             platform=again.platform,
         )
-        floor = self._margins.floor_of(record.baseline.case, observed.measurement)
+        floor = self.margins.floor_of(record.baseline.case, observed.measurement)
         decision = replace(name_margin(decide(duel, own_margin=again.own_margin), floor), agrees=same_results)
         energy = duel_energy(observed.meter, sides, duel)
         return replace(timing, decision=decision, duel=duel, repeat=DuelRepeat(again), energy=energy)

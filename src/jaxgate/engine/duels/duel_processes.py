@@ -1,7 +1,4 @@
-"""A duel in other processes than this one: done over again in a fresh one, or with a process for each side.
-
-The time that all duels of a run may take together.
-"""
+"""A duel in other processes than this one: run again in a fresh one, or with a process for each side; and its time budget."""
 
 from __future__ import annotations
 
@@ -36,8 +33,8 @@ class Environments:
     """What each side of a duel is compiled and run under, where that is not the same."""
 
     now: Mapping[str, str]  # Today's environment
-    baseline: Mapping[str, str]  # that of the baseline
-    variables: Mapping[str, str]  # of a process that has neither, before anything was set
+    baseline: Mapping[str, str]  # the baseline's environment
+    variables: Mapping[str, str]  # variables of a process that has neither, before anything was set
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ class FreshDuel:
     # what the duel with the reference decides; `None` for a duel with the baseline's program
     claim: Claim | None = None
     own_margin: float | None = None  # the case's own margin in a duel with the baseline's program
-    environments: Environments | None = None  # those of the two sides, each of which then has a process of its own
+    environments: Environments | None = None  # of the two sides, if each is to have a process of its own
 
 
 @contextmanager
@@ -73,10 +70,7 @@ def open_sides(duel: FreshDuel) -> Iterator[tuple[Side, Side]]:
         except NotRecreatedError as error:
             raise WorkerError(str(error)) from None
         _write(duel, folder)
-        with (
-            start_side(folder, "now", variables[0]) as now,
-            start_side(folder, "baseline", variables[1]) as baseline,
-        ):
+        with start_side(folder, "now", variables[0]) as now, start_side(folder, "baseline", variables[1]) as baseline:
             yield ready(now), ready(baseline)
 
 
@@ -164,11 +158,7 @@ def _decide(duel: FreshDuel, found: Duel) -> Decision:
 
 
 class DuelBudget:
-    """Counts what duels take.
-
-    Args:
-        budget_s: Seconds that all duels together may take; ``None`` for no limit.
-    """
+    """Counts what duels take of the seconds that all of them may take together; ``None`` for no limit."""
 
     def __init__(self, budget_s: float | None) -> None:
         self._budget_ns = None if budget_s is None else budget_s * 1e9

@@ -21,7 +21,7 @@ Load = Callable[[str, ProgramRecord], StoredProgram]
 class MatchedPrograms:
     """The programs of a call that a duel needs."""
 
-    matches: tuple[Match, ...]  # those that both sides have and that can be run here
+    matches: tuple[Match, ...]  # programs that both sides have and that can be run here
     before: tuple[LaunchedProgram, ...]  # the baseline's programs among them, in the same order
     why_not: str  # why they are not all; empty if they are
 
@@ -29,11 +29,7 @@ class MatchedPrograms:
 def match_programs(observed: Observation, baseline: Baseline, load: Load, *, equal_ones: bool) -> MatchedPrograms:
     """Pair today's programs with the baseline's: those that are not equal, or are launched more or less often.
 
-    Args:
-        observed: Plain Python whose programs are known.
-        baseline: One that has programs, too.
-        load: Reads those.
-        equal_ones: Whether to pair equal ones as well, because something else than they changed.
+    ``equal_ones`` are paired as well if something else than the programs changed.
 
     Raises:
         InvalidCaseError: If the baseline lost one of them.

@@ -31,6 +31,7 @@ class ReferenceTiming:
     repeats: tuple[DuelRepeat, ...] = ()  # how a fresh process looks for it again, for each claim that it decides
 
 
+@dataclass(frozen=True, slots=True)
 class ReferenceDuels:
     """Runs the duels of cases with their references, within the budget that all duels share.
 
@@ -38,10 +39,9 @@ class ReferenceDuels:
     again each time.
     """
 
-    def __init__(self, budget: DuelBudget, memory: DuelCache, instruments: Instruments) -> None:
-        self._budget = budget
-        self._memory = memory
-        self._instruments = instruments
+    budget: DuelBudget
+    memory: DuelCache
+    instruments: Instruments
 
     def time(self, claims: Sequence[Claim], observed: Observation, progress: Callable[[str], None]) -> ReferenceTiming:
         """Run the one duel that serves all claims of a case about run time, if it has such claims.
@@ -62,13 +62,13 @@ class ReferenceDuels:
             return ReferenceTiming(known)
         if now.samples is None:
             return _not_timed("the clock is switched off (--benchmark-disable)")
-        if not self._budget.is_left:
+        if not self.budget.is_left:
             return _not_timed("the budget for duels is spent (--perf-budget)")
-        begin = self._instruments.clock()
+        begin = self.instruments.clock()
         try:
             found = self._duel(claims, observed, progress)
             if found.by.duel is not None and hold(claims, found.by.duel):
-                self._memory.save(key, found.by.duel)
+                self.memory.save(key, found.by.duel)
         except BrokenDuelError as error:
             raise InvalidCaseError("timing against the reference", str(error)) from None
         except NotReplayableError as error:
@@ -76,11 +76,11 @@ class ReferenceDuels:
         except Exception as error:  # noqa: BLE001 - all else is judged; these claims are not, and say why
             return _not_timed(f"the duel failed: {describe(error)}")
         finally:
-            self._budget.charge(self._instruments.clock() - begin)
+            self.budget.charge(self.instruments.clock() - begin)
         return found
 
     def _remembered(self, key: str, claims: Sequence[Claim]) -> ReferenceDuel | None:
-        duel = self._memory.load(key)
+        duel = self.memory.load(key)
         try:
             if duel is None or not hold(claims, duel):
                 return None
@@ -93,15 +93,15 @@ class ReferenceDuels:
         programs = export_opponents(observed)
         leaves = observed.leaves()
         platform = observed.measurement.hardware.platform
-        subject, reference = (self._instruments.prepare(program, leaves, observed.contract) for program in programs)
+        subject, reference = (self.instruments.prepare(program, leaves, observed.contract) for program in programs)
         if platform == "cpu" and max(len(devices_of(side.function)) for side in (subject, reference)) > 1:
             return _not_timed(SHARED_CORES)
         progress("sampling")  # nothing else may run beside it
-        duel = self._instruments.run_reference_duel(
+        duel = self.instruments.run_reference_duel(
             subject,
             reference,
             settled=lambda duel: are_settled(claims, duel),
-            clock=self._instruments.clock,
+            clock=self.instruments.clock,
             max_pairs=max(LOOKS),
             platform=platform,
         )

@@ -1,7 +1,4 @@
-"""The end of a run: what it leaves behind, and what it finds wrong beside its cases.
-
-How a run ends: its exit status, and whether it was a gate at all though nothing in it failed.
-"""
+"""The end of a run: its exit status, what it leaves behind, and what it finds wrong beside its cases."""
 
 from __future__ import annotations
 
@@ -60,15 +57,11 @@ class ExitStatus:
 def exit_status(
     code: int, session: GateSession, *, tests_failed: int, wrong: bool, missing: bool, uncommitted: bool = False
 ) -> ExitStatus:
-    """How a run ends that came to its end.
+    """The exit status of a run that came to its end; ``code`` is what pytest would give.
 
-    Args:
-        code: How pytest would end it.
-        session: The gates of the run.
-        tests_failed: How many tests failed.
-        wrong: Whether something is wrong beside the tests: orphans under CI, a clash of names, nothing judged.
-        missing: Whether a gate was not judged, where each must be.
-        uncommitted: Whether it was judged by baselines that the last commit does not have, where that matters.
+    ``wrong`` is something beside the tests: orphans under CI, a clash of names, nothing judged. ``missing`` means that
+    a gate was not judged where each must be; ``uncommitted`` that it was judged by baselines that the last commit does
+    not have.
     """
     if wrong:
         return ExitStatus(code=Exit.FAILED if code == Exit.OK else code)
@@ -167,15 +160,7 @@ def end_session(session: GateSession, code: int, *, review: Review | None) -> En
 def look_around(
     session: GateSession, ending: Ending, collection: Collection, *, tests_failed: int, wrong: bool
 ) -> Ending:
-    """Look for what is wrong beside the cases, and decide how the run ends.
-
-    Args:
-        session: The run.
-        ending: Its end so far.
-        collection: What pytest collected.
-        tests_failed: How many tests failed.
-        wrong: Whether something is wrong already: nothing was judged, where that fails.
-    """
+    """Look for what is wrong beside the cases, and decide how the run ends."""
     settings, result = session.settings, session.result
     orphans = find_orphans(session, collection)
     result.verdicts[:] = add_renames(result.verdicts, orphans.renamed)
@@ -260,7 +245,7 @@ def write_log(session: GateSession) -> None:
 
 
 def recorded_worse(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Those whose baseline was replaced by one that is worse."""
+    """The verdicts whose baseline was replaced by one that is worse."""
     return [one for one in verdicts if one.baseline.recorded == "refreshed" and one.status in _LOST]
 
 
@@ -270,7 +255,7 @@ def adopt_baselines(session: GateSession) -> dict[str, str]:
     A case that takes other arguments today is left out: its baseline would be stale as soon as it is committed.
 
     Returns:
-        By folder of hardware and release line, what became of it.
+        What became of it, by folder of hardware and release line.
     """
     settings = session.settings
     if not settings.against:

@@ -1,7 +1,4 @@
-"""The cost of a gate: what it took the last time, else what its stored baseline lets one expect.
-
-How far a run is, and how long the rest will take by what its gates took the last time.
-"""
+"""The cost of a gate by its last run, else by its stored baseline; and how long the rest of a run will take."""
 
 from __future__ import annotations
 
@@ -12,20 +9,13 @@ from jaxgate.judge.timing.duel import LOOKS
 from jaxgate.keep.baselines import read_all
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.duel import ACCELERATOR_BURST_NS, BURSTS, DUEL_BURST_NS, LONG_CALL_NS
-from jaxgate.model.measurement import Measurement
 from jaxgate.model.workload import Cost, Prediction
 
 _SIDES = 2
 
 
 def predict(tests: Sequence[str], remembered: Mapping[str, Cost], baselines: Path) -> list[Prediction]:
-    """Predict the cost of each test.
-
-    Args:
-        tests: Node ids, in the order to show.
-        remembered: What their gates took the last time, where they were run.
-        baselines: Folder of the stored baselines.
-    """
+    """Predict the cost of each test."""
     complete = {test for test in tests if test in remembered and remembered[test].duel_s is not None}
     stored = _by_test(baselines) if complete != set(tests) else {}
     return [_predict(test, remembered.get(test), stored.get(test, [])) for test in tests]
@@ -95,53 +85,24 @@ def _by_test(baselines: Path) -> dict[str, list[Baseline]]:
     return found
 
 
-def jax_ns(measurement: Measurement) -> int:
-    """What tracing, lowering and compiling once takes, of subject and reference; the rest is this engine's cost."""
-    subject, reference = measurement.phases, measurement.reference
-    parts = [subject.trace_ns, subject.lower_ns, subject.compile_ns]
-    if reference is not None:
-        parts += [reference.phases.trace_ns, reference.phases.lower_ns]
-        parts += [] if reference.cached else [reference.phases.compile_ns]
-    return sum(part or 0 for part in parts)
-
-
 _MINUTE_S = 60
 _KNOWN = 0.5
 """Share of the tests whose cost must be known: then those that are not are taken for usual ones."""
 
 
-class TimeLeft:
-    """Says in a few words how far a run is.
+def time_left(selected: Collection[str], costs: Mapping[str, Cost], begun: Collection[str]) -> str:
+    """``35 of 246 gates, about 2 min left``: the tests that gate, what they took the last time, and those that have begun.
 
-    Args:
-        selected: The tests that gate, by their node ids.
-        costs: What their gates took the last time, as far as it is known.
-        begun: Gives the tests of which a gate was called.
+    Empty for a single gate; without a time where too little is known.
     """
-
-    def __init__(
-        self, selected: Collection[str], costs: Mapping[str, Cost], begun: Callable[[], Collection[str]]
-    ) -> None:
-        self._selected = frozenset(selected)
-        self._costs = costs
-        self._begun = begun
-
-    def __call__(self) -> str:
-        """``35 of 246 gates, about 2 min left``; empty for a single one."""
-        count = len(self._selected)
-        if count < 2:  # noqa: PLR2004 - one is no run
-            return ""
-        left = self._selected - frozenset(self._begun())
-        seconds = self._seconds(left)
-        about = "" if seconds is None else f", about {_words(seconds)} left"
-        return f"{count - len(left)} of {count} gates{about}"
-
-    def _seconds(self, left: Collection[str]) -> float | None:
-        known = [self._costs[test].unchanged_s for test in left if test in self._costs]
-        if not left or len(known) < _KNOWN * len(left):
-            return None
-        return sum(known) / len(known) * len(left)
-
-
-def _words(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 2 * _MINUTE_S else f"{seconds / _MINUTE_S:.0f} min"
+    count = len(selected)
+    if count < 2:  # noqa: PLR2004 - one is no run
+        return ""
+    left = set(selected) - set(begun)
+    known = [costs[test].unchanged_s for test in left if test in costs]
+    about = ""
+    if left and len(known) >= _KNOWN * len(left):
+        seconds = sum(known) / len(known) * len(left)
+        shown = f"{seconds:.0f} s" if seconds < 2 * _MINUTE_S else f"{seconds / _MINUTE_S:.0f} min"
+        about = f", about {shown} left"
+    return f"{count - len(left)} of {count} gates{about}"

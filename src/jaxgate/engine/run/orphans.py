@@ -1,6 +1,6 @@
 """What nobody needs any more: baselines whose test is gone, waivers of what is no loss, accepted drifts of no case.
 
-A case without a baseline that runs the program of a baseline without a test: most likely its test has another name now.
+An orphan whose program a new case runs most likely belongs to a test that was renamed.
 """
 
 from __future__ import annotations
@@ -91,9 +91,7 @@ class Orphans:
 def find_orphans(session: GateSession, collection: Collection) -> Orphans:
     """Find baselines, for the hardware and the release line of a run, whose test is gone; note the tests that it dropped.
 
-    Args:
-        session: The run, over.
-        collection: What pytest collected; a baseline of a test outside what was collected whole is not judged.
+    A baseline of a test outside what was collected whole is not judged.
     """
     found = Orphans()
     if session.comparison is not None:
@@ -145,12 +143,8 @@ def without_test(
 ) -> Iterator[Path]:
     """The baselines whose test is gone, or has another case now.
 
-    Args:
-        baselines: By file.
-        project: Root folder of the tests.
-        collected: Node ids of all collected tests, before any was deselected.
-        roots: Files and folders that were collected whole, relative to the root folder.
-        names: Test to the cases that it has; a test that was not run, or not to its end, is not in it.
+    ``collected`` has all tests before any was deselected. ``roots`` were collected whole, relative to the root folder.
+    ``names`` lacks a test that was not run, or not to its end.
     """
     files = {test.partition("::")[0] for test in collected}
     for path, baseline in baselines.items():

@@ -1,7 +1,4 @@
-"""The stages of a case: which of them has the machine to itself, and what is shown when one takes long.
-
-Where a long stage is shown: on a terminal one line below the cursor, which is overwritten; elsewhere a line now and then.
-"""
+"""The stages of a case: which of them has the machine to itself, and what is shown when one takes long."""
 
 from __future__ import annotations
 
@@ -21,12 +18,7 @@ _USUAL_WIDTH = 80
 
 
 class StatusLine:
-    """Shows what is being done, without moving what pytest writes.
-
-    Args:
-        descriptor: Where to write.
-        live: Whether one line is overwritten; else each text is a line of its own.
-    """
+    """Shows what is being done, without moving what pytest writes: on one line if ``live``, else on one for each text."""
 
     def __init__(self, descriptor: int, *, live: bool) -> None:
         self._descriptor = descriptor
@@ -69,22 +61,15 @@ _TIMED = frozenset({SAMPLING, CONFIRMING, PROFILING})
 PATIENCE_S = 2.0
 REPEAT_S = 15.0
 TICK_S = 1.0
-"""Between two looks of a line that is overwritten."""
+"""Seconds between two updates of a line that is overwritten."""
 
 
 class Progress:
     """Shows what is being done once it has taken two seconds, and takes the machine for what is timed.
 
-    On a terminal it is one line that is overwritten, elsewhere a line from time to time.
-
-    Args:
-        descriptor: Where to write; ``None`` writes nothing.
-        case: Name to show.
-        machine: This process's hold on the machine; ``None`` where nothing is measured here.
-        waits: Where to write that this run waits for the machine; written also where progress is not.
-        patience_s: Seconds after which a stage is shown.
-        repeat_s: Seconds after which it is printed again, where it is not overwritten.
-        left: Says how far the run is; shown where it is overwritten.
+    On a terminal it is one line that is overwritten, elsewhere a line from time to time. ``descriptor`` is ``None``
+    where nothing is written, ``machine`` where nothing is measured here. ``waits`` is written to even where progress is
+    not shown.
     """
 
     def __init__(

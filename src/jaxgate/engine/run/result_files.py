@@ -1,4 +1,4 @@
-"""The end of a run, for others to read: ``summary.md``, ``results.json`` and ``report.html`` beside the bundles, and what GitHub shows."""
+"""The end of a run, for others to read: ``summary.md``, ``results.json``, ``report.html``, and what GitHub shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from jaxgate.keep.files import append_page, write_atomic
 from jaxgate.keep.git import changed_lines, judge_edits, merge_base, run_git
 from jaxgate.keep.results import parse_results
 from jaxgate.model.outcome import Outcome, Shard
-from jaxgate.report.pull_request import error_commands, in_the_diff, pull_request_page
+from jaxgate.report.pull_request import in_the_diff, pull_request_page
 from jaxgate.report.results import results_json
 from jaxgate.report.text import explain
 from jaxgate.settings import RESULTS_INTO, STEP_SUMMARY
@@ -42,13 +42,7 @@ def write_result_files(
 ) -> Outcome:
     """Write what a run came to, and remember it. A page that cannot be written is reported; the verdicts stay.
 
-    Args:
-        session: The run, over.
-        ending: What its end found.
-        selected: Node ids of the gates that were to be judged.
-        exit_status: pytest's, as it will be.
-        shard: Which part of the suite it had; ``None`` for all of it.
-        environ: Environment variables: GitHub's runner names a file for the job's summary.
+    ``environ`` names a file for the job's summary where GitHub's runner sets one.
     """
     outcome = replace(outcome_of(session, ending, selected, exit_status), shard=shard)
     page = pull_request_page(outcome)
@@ -72,11 +66,6 @@ def write_result_files(
         except OSError as error:
             session.evidence.problems.append(f"the job's summary could not be written: {error}")
     return outcome
-
-
-def workflow_commands(outcome: Outcome, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """What GitHub's runner turns into annotations; nothing elsewhere."""
-    return list(error_commands(outcome)) if environ.get(ACTIONS) == "true" else []
 
 
 def outcome_of(session: GateSession, ending: Ending, selected: AbstractSet[str], exit_status: int) -> Outcome:

@@ -21,7 +21,7 @@ from jaxgate.engine.duels.reference_duel import ReferenceDuels
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.record import Candidate
 from jaxgate.engine.repeats import Provisional
-from jaxgate.engine.run.gate_cost import TimeLeft
+from jaxgate.engine.run.gate_cost import time_left
 from jaxgate.engine.run.progress import Progress
 from jaxgate.ext.history.budget import DriftBudget
 from jaxgate.ext.history.drift import DriftStart
@@ -64,7 +64,7 @@ class Brought:
 class SessionResult:
     """What a run found so far. Cases are added to it; nothing is taken away."""
 
-    verdicts: list[Verdict] = field(default_factory=list)  # of the cases that were judged to the end, in order
+    verdicts: list[Verdict] = field(default_factory=list)  # verdicts of the cases that were judged to the end, in order
     provisional: dict[str, Provisional] = field(default_factory=dict)  # cases that wait for fresh processes, by name
     tests: dict[str, str] = field(default_factory=dict)  # the cases of this run, each with the test that has it
     # tests that ended before they had called all of their gates, as far as is known
@@ -77,7 +77,7 @@ class SessionResult:
     brought: dict[str, Brought] = field(default_factory=dict)
     # fingerprints of the cases that have no baseline
     new_programs: dict[str, Fingerprints] = field(default_factory=dict)
-    # those of the programs, by case, that are not their baseline's
+    # fingerprints of the programs, by case, that are not their baseline's
     changed_programs: dict[str, str] = field(default_factory=dict)
     # when the stored programs that baselines of this run name were recorded, by case
     dates: dict[str, str] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class SessionResult:
         self.brought[case.name] = Brought(tolerances=tuple(case.tolerances), unknown=dict(unknown))
 
     def not_judged(self, selected: AbstractSet[str]) -> set[str]:
-        """Those of the selected tests of which no case was judged, although the run could have, and what was dropped."""
+        """Selected tests without a judged case, and what was dropped; less those with no program for this run's target."""
         judged = {self.tests.get(verdict.case) for verdict in self.verdicts}
         return ({*selected} - judged | self.dropped) - self.left_out.keys()
 
@@ -129,21 +129,10 @@ class SessionResult:
 class GateSession:
     """The services of one run, opened at its first gate, so that runs without gates pay nothing. None is exchanged.
 
-    Args:
-        settings: What the user asked for.
-        project: Root folder of the tests.
-        cache: Folder for what later runs of this checkout remember; ``None`` remembers nothing.
-        terminal: A descriptor for progress; ``None`` where nothing is to be shown.
-        waits: One that prints even then that this run waits for the machine, and who has it.
-        instruments: What it looks at the world with; the real ones by default.
-        comparison: What both environments recorded, where two are compared.
-        waivers: All that are in the file and apply to this jax.
-        drift_starts: Drifts that were accepted.
-        failed_there: What failed in the revision that is compared with, by test.
-        known_provenance: Where a recording comes from, where another process of this run knew it first.
-        selected: The tests that gate in this run.
-        costs: What their gates took the last time.
-        target: Hardware that is not there, for which all cases are compiled; ``None`` where they run here.
+    ``cache`` is ``None`` if nothing is remembered, ``terminal`` if no progress is shown; on ``waits`` it is said even
+    then that this run waits for the machine. ``comparison`` is what both environments recorded, ``failed_there`` what
+    failed in the revision that is compared with. ``target`` is hardware that is not there, for which all cases are
+    compiled.
     """
 
     def __init__(
@@ -190,8 +179,8 @@ class GateSession:
         self.margins: Final = Margins(self.floors)
         budget = DuelBudget(settings.budget_s)
         self.baseline_duels: Final = BaselineDuels(
-            self.programs,
-            budget,
+            programs=self.programs,
+            budget=budget,
             margins=self.margins,
             opponents=Opponents(self.references),
             instruments=self.instruments,
@@ -227,7 +216,7 @@ class GateSession:
 
     @property
     def compiler(self) -> TargetCompiler | None:
-        """What compiles all cases; ``None`` where they run here."""
+        """The compiler of all cases; ``None`` where they run here."""
         return None if self.target is None else self.compilers.of(self.target)
 
     @property
@@ -237,12 +226,12 @@ class GateSession:
 
     @property
     def waivers_in_force(self) -> tuple[Waiver, ...]:
-        """A waiver's ratio holds for the stored baseline only: against another program it could accept one loss twice."""
+        """All waivers, less those of run time where another program than the stored one is compared: they would count twice."""
         return tuple(w for w in self.waivers if not (self.settings.elsewhere and w.quantity == TIME))
 
     @cached_property
     def provenance(self) -> Provenance:
-        """Taken before the first file is written: our own writing must not make the checkout dirty."""
+        """Where a recording comes from, read before the first file is written: our files must not make the checkout dirty."""
         return self._known_provenance or read_provenance(self.project)
 
     def progress(self, case: str) -> Progress:
@@ -254,7 +243,7 @@ class GateSession:
             self._machine,
             waits=self._waits,
             patience_s=self.instruments.patience_s,
-            left=TimeLeft(self._selected, self._costs, self.result.tests.values),
+            left=lambda: time_left(self._selected, self._costs, self.result.tests.values()),
         )
 
     def folders(self, verdicts: Iterable[Verdict]) -> list[str]:

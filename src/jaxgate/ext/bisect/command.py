@@ -11,6 +11,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     bisecting = command(
         "bisect",
         _bisect,
+        pytest=True,
         usage="jaxgate bisect CASE --good REV [--bad REV] [options] [pytest arguments ...]\n"
         "       jaxgate bisect CASE --over PACKAGE --good RELEASE [--bad RELEASE] [options] [pytest arguments ...]\n"
         "       jaxgate bisect --reset",
@@ -47,8 +48,8 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
 
 
-def _bisect(known: argparse.Namespace, rest: list[str]) -> int:
+def _bisect(known: argparse.Namespace) -> int:
     from jaxgate.ext.bisect.run import Asked, bisect  # noqa: PLC0415 - loads what `jaxgate --help` does without
 
     names = ("case", "good", "bad", "over", "fact", "compare_with", "tests", "first_parent", "reset")
-    return bisect(Asked(also=tuple(known.also), **{name: getattr(known, name) for name in names}), rest)
+    return bisect(Asked(also=tuple(known.also), **{name: getattr(known, name) for name in names}), known.rest)

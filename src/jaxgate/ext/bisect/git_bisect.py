@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 
 from jaxgate.ext.bisect.kept import copy_files, forget
 from jaxgate.ext.bisect.model import Left, Mark
@@ -97,7 +98,9 @@ class CommitRange:
         inside = tree / self._project.relative_to(self._top)
         if copied:
             copy_files(self._files, self._project, inside)
-        yield Side(inside, environment_for(tree.resolve(), self._top, self._environ), OPTION)
+        options = f"{self._environ.get('PYTEST_ADDOPTS', '')} --rootdir={quote(str(inside))}".strip()
+        environ = environment_for(tree.resolve(), self._top, {**self._environ, "PYTEST_ADDOPTS": options})
+        yield Side(inside, environ, OPTION)
 
     def against(self, recorded: Path, *, timed: bool) -> list[str]:
         """The options that compare with what the good side recorded."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jaxgate.ext.bisect.model import BISECTION_SCHEMA, AskedSide, Bisection
 from jaxgate.keep.files import is_linked, read_bytes
-from jaxgate.keep.strict import read_strict, write_strict
+from jaxgate.keep.strict import read_strict
 
 MOST_AGE_S = 30 * 24 * 3600.0
 """A search that nobody went on with for a month is forgotten by the next one."""
@@ -43,11 +43,6 @@ def read_bisection(path: Path) -> Bisection | None:
         CorruptBaselineError: If the file cannot be trusted.
     """
     return read_strict(path, Bisection, schema=BISECTION_SCHEMA) if os.path.lexists(path) else None
-
-
-def save_bisection(path: Path, found: Bisection) -> None:
-    """Note how far a question came, whole or not at all."""
-    write_strict(path, found)
 
 
 def forget_old(cache: Path, now_s: float) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
-from jaxgate.model.numbers import STRICT
+from jaxgate.model.numbers import Strict
 
 BISECTION_SCHEMA = 1
 RUN_TIME = "run_ns"
@@ -26,10 +26,8 @@ AskedSide = Literal["good", "bad"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quantity:
+class Quantity(Strict):
     """The number that a search follows."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     name: str  # of a fact, or `run_ns`: then its figures are ratios to the good side
     good: float  # its figure on the good side
@@ -65,10 +63,8 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
+class Probe(Strict):
     """One revision that was tried."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     revision: str  # a commit or a release
     mark: Mark  # what is known of it now
@@ -78,10 +74,8 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bisection:
+class Bisection(Strict):
     """A search as far as it came."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     schema: int = BISECTION_SCHEMA
     copied: bool | None = None  # whether today's tests lie over each revision; `None` while that is not known

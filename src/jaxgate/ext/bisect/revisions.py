@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
-from jaxgate.ext.bisect.model import Left, Mark
+from jaxgate.ext.bisect.git_bisect import CommitRange
+from jaxgate.ext.bisect.releases import ReleaseRange
 from jaxgate.ext.upgrade.environment import OPTION as AGAINST
 from jaxgate.ext.upgrade.launches import judge_environment
 from jaxgate.ext.upgrade.notes import read_notes
@@ -39,41 +40,8 @@ _RECORD: RecordSelection = partial(record_selection, run=_BOUNDED)
 _JUDGE: Judge = partial(judge_test, run=_BOUNDED)
 
 
-class Range(Protocol):
-    """What is searched: commits, or releases."""
-
-    unit: str
-    good: str
-    bad: str
-
-    @property
-    def revisions(self) -> Sequence[str]:
-        """All of them, oldest first, with both sides."""
-
-    def short(self, revision: str) -> str:
-        """A revision as people name it."""
-
-    def title(self, revision: str) -> str:
-        """What it is, in a few words."""
-
-    def describe(self, revision: str) -> str:
-        """All that a report says of it."""
-
-    def opened(self, revision: str, *, copied: bool) -> AbstractContextManager[Side]:
-        """The project as it is there, to run tests in; with today's tests, where they are copied.
-
-        Raises:
-            UsageError: If it cannot be had.
-        """
-
-    def against(self, recorded: Path, *, timed: bool) -> list[str]:
-        """The options that compare a revision with the good side, which recorded into this folder; none compares recordings."""
-
-    def left(self, marks: Sequence[tuple[str, Mark]]) -> Left:
-        """What is left of it, after these marks."""
-
-    def close(self) -> None:
-        """Remove what only this search needs."""
+Range = CommitRange | ReleaseRange
+"""What is searched."""
 
 
 class NotMeasuredError(Exception):

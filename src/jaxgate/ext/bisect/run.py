@@ -3,27 +3,22 @@
 Exit codes: 0 it is named · 1 it could not be narrowed down to one, or both sides are alike · 2 the question makes no sense here ·
 130 interrupted; the same command goes on.
 
-Which test has a case: by its baseline, by its name, or because the user says so.
-
-What the measurements of ``jaxgate bisect`` depend on: where any of it is another one, it is another search.
+The module finds the test of a case, knows what measurements depend on, and runs the search.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-import shlex
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -251,7 +246,11 @@ def _search(asked: Asked, arguments: Sequence[str], search: Callable[..., Revisi
     environ |= {NAMED_LIKE: str(baselines)}
     within, folder = _range(asked, options, project=project, case=case, files=files, environ=environ)
     folder.mkdir(parents=True, exist_ok=True)
-    with _alone(folder):
+    try:
+        alone = FileLock(folder / "lock").acquire(timeout=0)
+    except Timeout:
+        raise UsageError("another run of the same search is under way") from None
+    with alone:
         _announce(asked, case, within, files)
         subject = Subject(case=case.case, test=case.test, names=case.names)
         copied = {"own": False, "today": True}.get(asked.tests) if within.unit == "commit" else False
@@ -316,39 +315,10 @@ def _range(
         return ReleaseRange(project, asked.over, chosen, cache / "environments", environ=environ), folder
     good, bad = (resolve_revision(project, one, COMMAND) for one in (asked.good, asked.bad or "HEAD"))
     folder = search_folder(cache, [*about, good, bad, str(asked.first_parent)], whole)
-    variables = {
-        **environ,
-        "PYTEST_ADDOPTS": shlex.join([*options, f"--rootdir={folder / 'worktree' / _inside(project)}"]),
-    }
-    commits = CommitRange(project, good, bad, folder, files=files, environ=variables, first_parent=asked.first_parent)
+    commits = CommitRange(project, good, bad, folder, files=files, environ=environ, first_parent=asked.first_parent)
     if not asked.bad and run_git(project, "status", "--porcelain", "--untracked-files=no"):
         say("there are uncommitted changes: they take no part, the bad side is the last commit")
     return commits, folder
-
-
-def _inside(project: Path) -> str:
-    """Where the root folder of the tests lies in its checkout."""
-    return os.path.relpath(
-        project.resolve(), Path(run_git(project, "rev-parse", "--show-toplevel") or project).resolve()
-    )
-
-
-@contextmanager
-def _alone(folder: Path) -> Any:
-    """Keep a second run of the same search out.
-
-    Raises:
-        UsageError: If there is one.
-    """
-    lock = FileLock(folder / "lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise UsageError("another run of the same search is under way") from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _announce(asked: Asked, case: CaseTest, within: Range, files: Sequence[Path]) -> None:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jaxgate.ext.bisect.judge import is_same_program, moved_facts, quantity_of
-from jaxgate.ext.bisect.kept import read_bisection, save_bisection
+from jaxgate.ext.bisect.kept import read_bisection
 from jaxgate.ext.bisect.model import RUN_TIME, AskedSide, Bisection, Left, Mark, Probe, Quantity
 from jaxgate.ext.bisect.revisions import Compared, NotMeasuredError, Range, Revisions
 from jaxgate.ext.bisect.text import describe_quantity, likeness, show_figure
+from jaxgate.keep.strict import write_strict
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.decision import Status
 from jaxgate.model.outcome import UsageError
@@ -79,7 +80,7 @@ class Search:
         """
         good, bad = self._side(self._range.good, Mark.GOOD), self._side(self._range.bad, Mark.BAD)
         quantity = self.state.quantity or self._find_quantity(good, bad)
-        while (left := self._left()).following is not None:
+        while (left := self._range.left([(one.revision, one.mark) for one in self.state.probes])).following is not None:
             self._step(left.following, left, quantity)
         return Answer(
             case=good.case,
@@ -88,12 +89,9 @@ class Search:
             text=self._text(left.first_bad[0], quantity) if len(left.first_bad) == 1 else "",
         )
 
-    def _left(self) -> Left:
-        return self._range.left([(probe.revision, probe.mark) for probe in self.state.probes])
-
     def _note(self, state: Bisection) -> None:
         self.state = state
-        save_bisection(self._file, state)
+        write_strict(self._file, state)
 
     def _side(self, revision: str, mark: Mark) -> Baseline:
         """Measure one end of the range; today's tests are tried where the good side has none of its own.

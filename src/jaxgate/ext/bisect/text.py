@@ -60,13 +60,7 @@ def bisection_table(
     steps = [
         (
             order.get(probe.revision, len(order)),
-            (
-                str(number),
-                short(probe.revision),
-                show_figure(quantity, probe.figure),
-                str(probe.mark),
-                probe.why,
-            ),
+            (str(number), short(probe.revision), show_figure(quantity, probe.figure), str(probe.mark), probe.why),
         )
         for number, probe in enumerate(found.probes, start=1)
     ]
@@ -81,14 +75,10 @@ def compared_with(quantity: Quantity, asked: AskedSide, unit: str) -> str:
     if quantity.clocked:
         return f"each {unit} was compared with the good side: bad is what a duel with its program finds slower or faster as the bad side is"
     if asked == "bad":
-        return f"each {unit} was compared with the bad side: bad is what is like it, {_within(quantity, quantity.bad, quantity.bad_tolerance)}"
+        return f"each {unit} was compared with the bad side: bad is what is like it, {show(quantity.name, quantity.bad)} ± {show(quantity.name, quantity.bad_tolerance)}"
     edge = quantity.good + (quantity.good_tolerance if quantity.bad > quantity.good else -quantity.good_tolerance)
     beyond = "more" if quantity.bad > quantity.good else "less"
     return f"each {unit} was compared with the good side: bad is {beyond} than {show(quantity.name, edge)}"
-
-
-def _within(quantity: Quantity, figure: float, tolerance: float) -> str:
-    return f"{show(quantity.name, figure)} ± {show(quantity.name, tolerance)}"
 
 
 def moved_twice(found: Bisection, quantity: Quantity, asked: AskedSide, short: Callable[[str], str]) -> list[str]:

@@ -7,19 +7,17 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from jaxgate.cli.console import refuse, say, tell, unknown
-
-if TYPE_CHECKING:
-    from jaxgate.ext.check.text import Conclusion
+from jaxgate.cli.console import refuse, say, tell
+from jaxgate.ext.check.text import Conclusion, conclude
+from jaxgate.keep.results import RESULTS, page_of, read_run_file
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Declare ``jaxgate check``."""
     checking = command(
         "check",
-        _check,
+        lambda known: check(known.when, known.name, Path(known.artifacts)),
         help="set a check of the commit on GitHub, which is red where a run was lost",
         description="In a job of GitHub's with the permission checks: write and GITHUB_TOKEN. `begin` sets the check to in "
         "progress, `end` gives it its conclusion: green only if the folder has results of this commit that say so. Exit "
@@ -28,10 +26,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     checking.add_argument("when", choices=("begin", "end"))
     checking.add_argument("--name", default="jaxgate", metavar="NAME", help="one for each job (default: jaxgate)")
     checking.add_argument("--artifacts", default="perf-artifacts", metavar="DIR", help="default: perf-artifacts")
-
-
-def _check(known: argparse.Namespace, rest: list[str]) -> int:
-    return unknown("check", rest) or check(known.when, known.name, Path(known.artifacts))
 
 
 def check(
@@ -53,7 +47,7 @@ def check(
     Returns:
         The exit code.
     """
-    from jaxgate.ext.check.github import CheckError, Checks  # noqa: PLC0415 - the help does without
+    from jaxgate.ext.check.github import CheckError, Checks  # noqa: PLC0415 - it imports urllib
 
     try:
         checks = Checks(name, environ, wait)
@@ -73,16 +67,8 @@ def check(
 
 def _left(folder: Path, commit: str) -> Conclusion:
     """The conclusion of what a run left."""
-    from jaxgate.ext.check.text import conclude  # noqa: PLC0415 - the help does without
-    from jaxgate.keep.files import read_text  # noqa: PLC0415 - likewise
-    from jaxgate.keep.results import RESULTS, read_run_file  # noqa: PLC0415 - likewise
-
     try:
         results = read_run_file(folder / RESULTS)
     except (OSError, ValueError) as error:
         return conclude(None, "", commit, f"The run left no results: it was killed, or never begun, or lost ({error}).")
-    try:
-        page = read_text(folder / "summary.md")
-    except (OSError, ValueError):
-        page = ""
-    return conclude(results, page, commit)
+    return conclude(results, page_of(folder), commit)

@@ -1,12 +1,29 @@
-"""What ``jaxgate diff`` takes on its command line; the comparison itself is loaded once it is asked for."""
+"""``jaxgate diff A B``: two runs, revisions or kinds of hardware beside each other. Needs no JAX and no device."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from pathlib import Path
 
-from jaxgate.cli.console import refuse
+from jaxgate.cli.console import refuse, say, tell, write
+from jaxgate.cli.pytest_arguments import IniError, history_place, usual_folder
+from jaxgate.ext.diff.judge import diff_sides
+from jaxgate.ext.diff.model import DiffSide
+from jaxgate.ext.diff.sides import is_results, side_of_commit, side_of_hardware, side_of_results, side_of_revision
+from jaxgate.ext.diff.text import diff_json, diff_lines, diff_page, diff_summary
+from jaxgate.ext.history.store import HistoryError, HistoryStore, find_place
+from jaxgate.ext.page.writing import write_page
+from jaxgate.keep.git import COMMIT, commit_of
+from jaxgate.keep.results import UnreadableResultsError
+from jaxgate.keep.strict import CorruptBaselineError
+from jaxgate.model.outcome import UsageError
+
+EXPECTED = (
+    "expected results.json or the folder that has it, a revision of git, hardware as the folders of baselines name it "
+    "(cpu-amd-epyc, cpu-amd-epyc-1-jax-0.12) or a target (tpu:v5e:2x4), found {name!r}"
+)
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -29,10 +46,49 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     comparing.add_argument("--baselines", default=None, metavar="DIR", help="folder of the baselines")
 
 
-def _diff(known: argparse.Namespace, rest: list[str]) -> int:
-    from jaxgate.ext.diff.run import Shown, diff  # noqa: PLC0415 - loads what `jaxgate --help` does without
+def _diff(known: argparse.Namespace) -> int:
+    try:
+        root = Path(known.baselines) if known.baselines else usual_folder(Path.cwd())
+        found = diff_sides(_side(known.first, root), _side(known.second, root))
+    except (IniError, UsageError, UnreadableResultsError, CorruptBaselineError) as error:
+        return refuse("diff", str(error), 2)
+    if not found.cases:
+        sides = f"{len(found.only_first)} on the first side, {len(found.only_second)} on the second"
+        return refuse("diff", f"{known.first} and {known.second} share no case: {sides}", 2)
+    if known.page is not None:
+        from jaxgate.ext.diff.page import diff_document  # noqa: PLC0415 - imports the templates
 
-    if rest:
-        return refuse("diff", f"unknown arguments {' '.join(rest)}", 2)
-    shown = Shown(everything=known.all, as_json=known.json, as_markdown=known.markdown, page=known.page)
-    return diff(known.first, known.second, known.baselines, shown)
+        return write_page("diff", known.page, lambda: diff_document(found, diff_summary(found)))
+    if known.json:
+        tell(**diff_json(found))
+    elif known.markdown:
+        write(diff_page(found))
+    else:
+        for line in diff_lines(found, everything=known.all):
+            say(line)
+    return 0
+
+
+def _side(name: str, root: Path) -> DiffSide:
+    path = Path(name)
+    if is_results(path):
+        return side_of_results(name, path)
+    finders: tuple[Callable[[str, Path], DiffSide | None], ...] = (side_of_hardware, _remembered, side_of_revision)
+    for find in finders:
+        if side := find(name, root):
+            return side
+    raise UsageError(EXPECTED.format(name=name))
+
+
+def _remembered(name: str, root: Path) -> DiffSide | None:
+    """What the history has of a commit."""
+    commit = commit_of(root, name) or name
+    named, folder = history_place(Path.cwd(), os.environ)
+    try:
+        place = find_place(named, folder)
+        if place is None or not COMMIT.fullmatch(commit):
+            return None
+        points = HistoryStore(place).at_commit(commit)
+    except HistoryError as error:
+        raise UsageError(f"the history cannot be asked for {name}: {error}") from None
+    return side_of_commit(name, points)

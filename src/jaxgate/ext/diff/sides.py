@@ -9,6 +9,7 @@ from pathlib import Path
 
 from jaxgate.ext.diff.model import DiffSide, SideCase
 from jaxgate.ext.history.model import HistoryPoint
+from jaxgate.ext.history.text import when
 from jaxgate.judge.figures import figures_of_baseline
 from jaxgate.keep.baselines import read_all
 from jaxgate.keep.git import revision_files
@@ -93,10 +94,10 @@ def side_of_commit(name: str, points: Sequence[HistoryPoint]) -> DiffSide | None
     )
     if not cases:
         return None
-    moments = sorted({_moment(point.moment) for point in points})
-    when = moments[0] if len(moments) == 1 else f"{moments[0]} to {moments[-1]}"
+    moments = sorted({when(point.moment) for point in points})
+    days = moments[0] if len(moments) == 1 else f"{moments[0]} to {moments[-1]}"
     hardware = sorted({point.folder for point in points if point.folder})
-    about = f"history of {(points[0].commit or '')[:10]}, {when}, {shortlist(hardware, MAX_NAMED)}"
+    about = f"history of {(points[0].commit or '')[:10]}, {days}, {shortlist(hardware, MAX_NAMED)}"
     return DiffSide(name=name, about=about, cases=cases)
 
 
@@ -164,11 +165,7 @@ def _about_run(run: RunRecord) -> str:
     hardware = sorted({case.hardware for case in run.cases if case.hardware})
     commit = f" at {run.commit[:10]}" if run.commit else ""
     ends = "green" if run.green else "not green"
-    return f"run of {_moment(run.moment)}{commit}, jax {', '.join(jax)}, {shortlist(hardware, MAX_NAMED)}, {ends}"
-
-
-def _moment(moment: str) -> str:
-    return moment[:16].replace("T", " ") or "a day that is not known"
+    return f"run of {when(run.moment) or 'a day that is not known'}{commit}, jax {', '.join(jax)}, {shortlist(hardware, MAX_NAMED)}, {ends}"
 
 
 def is_results(path: Path) -> bool:

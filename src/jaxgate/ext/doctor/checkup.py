@@ -1,9 +1,4 @@
-"""What ``jaxgate doctor`` looks at, and what it says of it.
-
-What a gate could do here, and what it could not: each thing that was looked at, with the next command. Pure.
-
-What ``jaxgate doctor`` prints: a line for each thing, the next command below it.
-"""
+"""What a gate could do here, and what it could not: remarks on each thing that was looked at, and the lines of ``jaxgate doctor``."""
 
 from __future__ import annotations
 
@@ -65,10 +60,7 @@ class Surroundings:
 NEEDED = ("jaxgate", "jax", "jaxlib", "pytest", "pytest-benchmark")
 EXTRAS = {
     "pytest-xdist": ("cases go on side by side with -n", "pip install pytest-xdist"),
-    "xprof": (
-        "profiles of red cases open in TensorBoard",
-        "pip install 'jaxgate[tensorboard]'",
-    ),
+    "xprof": ("profiles of red cases open in TensorBoard", "pip install 'jaxgate[tensorboard]'"),
 }
 """Packages that a gate can do without: what each is for, and how it is had."""
 TARGETS = {"libtpu": ("TPUs", "tpu:v5e:2x4", "tpu-aot"), "jax-cuda13-plugin": ("NVIDIA GPUs", "gpu:h200:8", "cuda-aot")}

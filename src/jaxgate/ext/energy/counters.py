@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from jaxgate.ext.energy.model import NoEnergy
-from jaxgate.ext.energy.nvml_counter import NvmlDriver
-from jaxgate.ext.energy.protocol import Counter, CounterError, Device
-from jaxgate.ext.energy.rapl_counter import open_rapl
+from jaxgate.ext.energy.model import CounterError, NoEnergy
+from jaxgate.ext.energy.nvml_counter import NvmlCounter, NvmlDriver
+from jaxgate.ext.energy.rapl_counter import RaplCounter, open_rapl
 from jaxgate.model.measurement import SHARED_CORES
 
+if TYPE_CHECKING:
+    import jax
 
-class GpuDriver(Protocol):
-    """What can count the energy of GPUs."""
 
-    def counter(self, devices: Sequence[Device]) -> Counter:
-        """The counter of some of its devices.
-
-        Raises:
-            CounterError: If there is none; says why.
-        """
+Counter = NvmlCounter | RaplCounter
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +28,18 @@ class EnergyMeter:
     wait: Callable[[float], None] = time.sleep  # lets seconds pass in which nothing runs
 
 
+@dataclass(kw_only=True)
 class EnergyMeters:
-    """The counters of this machine. Each is looked for once, when the first case that it would count for is measured.
+    """The counters of this machine. Each is looked for once, when the first case that it would count for is measured."""
 
-    Args:
-        open_processors: Opens the counter of the processors.
-        open_gpus: Opens the driver of the GPUs.
-        clock: Monotonic nanoseconds.
-        wait: Lets seconds pass.
-    """
+    open_processors: Callable[[], Counter] = open_rapl  # opens the counter of the processors
+    open_gpus: Callable[[], NvmlDriver] = NvmlDriver  # opens the driver of the GPUs
+    clock: Callable[[], int] = time.perf_counter_ns  # monotonic nanoseconds
+    wait: Callable[[float], None] = time.sleep  # lets seconds pass
+    _gpus: NvmlDriver | NoEnergy | None = field(default=None, init=False)
+    _found: dict[tuple[str, tuple[int | None, ...]], EnergyMeter | NoEnergy] = field(default_factory=dict, init=False)
 
-    def __init__(
-        self,
-        *,
-        open_processors: Callable[[], Counter] = open_rapl,
-        open_gpus: Callable[[], GpuDriver] = NvmlDriver,
-        clock: Callable[[], int] = time.perf_counter_ns,
-        wait: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._open_processors, self._open_gpus = open_processors, open_gpus
-        self._clock, self._wait = clock, wait
-        self._gpus: GpuDriver | NoEnergy | None = None
-        self._found: dict[tuple[str, tuple[int | None, ...]], EnergyMeter | NoEnergy] = {}
-
-    def of(self, devices: Sequence[Device]) -> EnergyMeter | NoEnergy:
+    def of(self, devices: Sequence[jax.Device]) -> EnergyMeter | NoEnergy:
         """The meter of all devices that a case runs on, at least one; or why there is none."""
         platform = devices[0].platform
         if len({device.process_index for device in devices}) > 1:
@@ -70,19 +52,19 @@ class EnergyMeters:
             self._found[key] = self._look(platform, devices)
         return self._found[key]
 
-    def _look(self, platform: str, devices: Sequence[Device]) -> EnergyMeter | NoEnergy:
+    def _look(self, platform: str, devices: Sequence[jax.Device]) -> EnergyMeter | NoEnergy:
         try:
             if platform == "cpu":
-                counter = self._open_processors()
+                counter: Counter = self.open_processors()
             elif platform == "gpu":
                 counter = self._driver().counter(devices)
             else:
                 return NoEnergy(why=f"no counter of energy is known for the platform {platform}")
         except CounterError as error:
             return NoEnergy(why=str(error))
-        return EnergyMeter(counter, self._clock, self._wait)
+        return EnergyMeter(counter, self.clock, self.wait)
 
-    def _driver(self) -> GpuDriver:
+    def _driver(self) -> NvmlDriver:
         """The driver of the GPUs; why it cannot be opened is remembered, too.
 
         Raises:
@@ -90,7 +72,7 @@ class EnergyMeters:
         """
         if self._gpus is None:
             try:
-                self._gpus = self._open_gpus()
+                self._gpus = self.open_gpus()
             except CounterError as error:
                 self._gpus = NoEnergy(why=str(error))
         if isinstance(self._gpus, NoEnergy):

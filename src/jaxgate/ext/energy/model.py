@@ -1,6 +1,4 @@
-"""Energy of a call: what the counters of its devices said, raw; what that comes to; or why it is not known.
-
-What a counter's readings come to: the energy of a call, the ratio of a duel, or why neither is known.
+"""What the counters of devices said, raw, and what that comes to: the energy of a call, the ratio of a duel, or why neither is known.
 
 Nothing here gates. Errors are added up as if all of them pointed one way: how they are distributed is not known of any counter.
 """
@@ -10,6 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jaxgate.model.computation import Amount
+
+
+class CounterError(Exception):
+    """A counter is not there, cannot be read, or says what cannot be; the text says which and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,9 +145,7 @@ def energy_of(run: EnergyRun | NoEnergy | None) -> Energy | NoEnergy | None:
     )
 
 
-def compare_energy(
-    runs: tuple[EnergyRun, EnergyRun] | NoEnergy | None,
-) -> EnergyRatio | NoEnergy | None:
+def compare_energy(runs: tuple[EnergyRun, EnergyRun] | NoEnergy | None) -> EnergyRatio | NoEnergy | None:
     """The energy of today's side beside the baseline's; known only where that of both is."""
     if runs is None or isinstance(runs, NoEnergy):
         return runs

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jaxgate.ext.energy.protocol import CounterError, Device
+from jaxgate.ext.energy.model import CounterError
 from jaxgate.observe.machine.nvml import load_nvml, visible_gpus
+
+if TYPE_CHECKING:
+    import jax
 
 NAME = "NVML"
 
@@ -31,7 +34,7 @@ class NvmlDriver:
         except Exception as error:  # whatever it is, there is no counter
             raise CounterError(f"the GPU's driver cannot be asked: {error}") from error
 
-    def counter(self, devices: Sequence[Device]) -> NvmlCounter:
+    def counter(self, devices: Sequence[jax.Device]) -> NvmlCounter:
         """The counter of some devices, read once to see that it is there.
 
         Raises:
@@ -43,7 +46,7 @@ class NvmlDriver:
         counter.read_uj()
         return counter
 
-    def _handle(self, device: Device) -> Any:
+    def _handle(self, device: jax.Device) -> Any:
         place = device.local_hardware_id
         if place is None or not 0 <= place < len(self._visible):
             raise CounterError(f"the driver shows {len(self._visible)} GPUs, and JAX uses number {place}")

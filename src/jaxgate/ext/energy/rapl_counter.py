@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jaxgate.ext.energy.protocol import CounterError
+from jaxgate.ext.energy.model import CounterError
 from jaxgate.observe.machine.load import Ticks, read_ticks
 
 NAME = "RAPL"

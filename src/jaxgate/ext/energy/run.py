@@ -1,11 +1,7 @@
-"""Energy of a run of calls: idle power first, then the run in halves, with the counter read between bursts.
+"""Energy of the calls of a subject, or of both sides of a duel: idle power first, then the run in halves.
 
 A counter moves in steps, of 1 ms to 100 ms; how long it stands still is measured while nothing runs. A run is as long as the
 steps need it to be, and no longer than two seconds; what it cannot resolve then is not known.
-
-Energy of the calls of a subject, where its devices have a counter.
-
-Energy of both sides of a duel, after it, where the devices have a counter.
 """
 
 from __future__ import annotations
@@ -16,10 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from statistics import median
+from typing import TYPE_CHECKING
 
 from jaxgate.ext.energy.counters import EnergyMeter
-from jaxgate.ext.energy.model import Counted, EnergyHalf, EnergyRun, NoEnergy
-from jaxgate.ext.energy.protocol import CounterError, Device
+from jaxgate.ext.energy.model import Counted, CounterError, EnergyHalf, EnergyRun, NoEnergy
 from jaxgate.model.duel import Duel
 from jaxgate.observe.arguments.lockstep import ALONE
 from jaxgate.observe.duel.duel import Side
@@ -29,6 +25,9 @@ from jaxgate.observe.execute.steps import Stepped
 from jaxgate.observe.execute.subjects import Subject
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.clocks import uncollected
+
+if TYPE_CHECKING:
+    import jax
 
 POLL_S = 0.005
 """Between two readings while nothing runs: more of them would be work."""
@@ -208,7 +207,7 @@ class Metered:
 
 
 def measure_energy(
-    subject: Subject, stepped: Stepped, sampled: Sampled, tools: Tools, *, devices: Sequence[Device], apart: bool
+    subject: Subject, stepped: Stepped, sampled: Sampled, tools: Tools, *, devices: Sequence[jax.Device], apart: bool
 ) -> Metered:
     """Count the energy of calls, made as its samples were, where a counter is there; at no cost where none is.
 

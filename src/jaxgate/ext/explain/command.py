@@ -6,7 +6,9 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from jaxgate.cli.console import refuse, say, tell, unknown
+from jaxgate.cli.console import refuse, say, tell
+from jaxgate.ext.explain.text import explanation, explanation_json, listed, listed_json
+from jaxgate.keep.results import UnreadableResultsError, read_results
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -27,17 +29,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
 
 
-def _explain(known: argparse.Namespace, rest: list[str]) -> int:
-    from jaxgate.ext.explain.text import (  # noqa: PLC0415 - reads results with pydantic
-        explanation,
-        explanation_json,
-        listed,
-        listed_json,
-    )
-    from jaxgate.keep.results import UnreadableResultsError, read_results  # noqa: PLC0415 - likewise
-
-    if rest:
-        return unknown("explain", rest)
+def _explain(known: argparse.Namespace) -> int:
     try:
         run = read_results(Path(known.results))
     except UnreadableResultsError as error:

@@ -1,13 +1,46 @@
-"""An explanation as lines for people, and as JSON for programs."""
+"""An explanation as lines for people, and as JSON for programs; and which experiment comes next, by how a case ended."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from jaxgate.ext.explain.model import experiments
+from jaxgate.model.decision import Status
 from jaxgate.model.outcome import CaseRecord, RunRecord
+
+_UNMEASURED = {Status.INVALID, Status.RESOURCE_EXHAUSTED}
+_UNRECORDED = {Status.NO_BASELINE, Status.STALE_BASELINE}
+_CALM = {Status.SAME, Status.FASTER, Status.IMPROVED, Status.EXPECTED, Status.WAIVED}
+
+
+def experiments(case: CaseRecord) -> Iterator[tuple[str, str]]:
+    """What to type next, and what it shows; what says most first, nothing where nothing is left to find out.
+
+    Args:
+        case: A case of a run that is over.
+    """
+    test, name = shlex.quote(case.test), shlex.quote(case.case)
+    if case.status in _CALM:
+        return
+    if case.status in _UNRECORDED:
+        yield f'pytest {test} --perf-update --perf-why "first baseline"', "records what it is held against"
+        return
+    if case.status in _UNMEASURED:
+        yield f"pytest {test}", "fails in the same way, with the whole traceback"
+        return
+    if case.status == Status.UNDECIDED:
+        yield f"pytest {test}", "decides it, on a machine where nothing else runs"
+        return
+    if case.origin and "environment" in case.origin:
+        yield "jaxgate upgrade --help", "how a whole suite is held against another environment"
+    if case.changes or case.origin:
+        yield f"jaxgate repro {name}", "writes both programs into one file, with what differs"
+    yield f"jaxgate bisect {name} --good HEAD~1", "names the first bad commit since a good one"
+    if case.profiled:
+        yield "jaxgate tensorboard", "opens its profiles"
+    yield f'pytest {test} --perf-update --perf-why "what it is worth"', "accepts it"
 
 
 def explanation(case: CaseRecord) -> Iterator[str]:
@@ -15,9 +48,9 @@ def explanation(case: CaseRecord) -> Iterator[str]:
     yield from (case.text or f"{case.status}  {case.case}  {case.time.reason}").splitlines()
     if case.line:
         yield f"  look at   {case.line}"
-    for number, one in enumerate(experiments(case)):
-        yield f"  {'then' if number else 'try':<8}  {one.command}"
-        yield f"            {one.shows}"
+    for number, (command, shows) in enumerate(experiments(case)):
+        yield f"  {'then' if number else 'try':<8}  {command}"
+        yield f"            {shows}"
 
 
 def explanation_json(case: CaseRecord) -> dict[str, Any]:
@@ -34,7 +67,7 @@ def explanation_json(case: CaseRecord) -> dict[str, Any]:
         "time": asdict(case.time),
         "changes": list(case.changes),
         "bundle": case.bundle or None,
-        "next": [asdict(one) for one in experiments(case)],
+        "next": [{"command": command, "shows": shows} for command, shows in experiments(case)],
     }
 
 
@@ -56,9 +89,4 @@ def listed_json(run: RunRecord) -> dict[str, Any]:
         }
         for case in sorted(run.cases, key=lambda case: not case.fails)
     ]
-    return {
-        "green": run.green,
-        "gate_exit": run.gate_exit,
-        "problems": list(run.problems),
-        "cases": cases,
-    }
+    return {"green": run.green, "gate_exit": run.gate_exit, "problems": list(run.problems), "cases": cases}

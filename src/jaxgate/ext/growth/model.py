@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
-from jaxgate.model.numbers import STRICT
+from jaxgate.model.numbers import Strict
 
 TRACED = ("trace_calls", "trace_equations", "stablehlo_ops", "matmul_flops", "constant_bytes", "random_bits")
 """Facts that tracing and lowering decide."""
@@ -146,10 +146,8 @@ def _even(slopes: Sequence[float]) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grown:
+class Grown(Strict):
     """What a case has at each of some sizes."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     sizes: tuple[int, ...]
     facts: Mapping[str, tuple[int, ...]]  # by name, one for each size; what is not known at all sizes is left out

@@ -1,25 +1,23 @@
-"""The drift of each case of a run, held against the budget that was set.
-
-The budget for accumulated drift: what a case may have lost since its first run, over all refreshes together.
+"""The budget for accumulated drift: what a case may have lost since its first run, over all refreshes together.
 
 Each gate compares with the last baseline, so that what each refresh accepted is forgotten by the next. Here nothing is
 forgotten: time by the chain of duels, facts by their values. It fails closed: a drift that is shown to be beyond the budget
 is REGRESSED, one that may be is UNDECIDED, and so is a chain with a gap.
 
-What a refresh accepted: the figure of the new baseline that is worst beside the old one, within its tolerance or not.
+The module also names what a refresh accepted: the figure of the new baseline that is worst beside the old one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from datetime import date
 from math import inf
-from typing import Protocol
 
 from jaxgate.ext.history.chain import chain_times, comparable, drift_of, fact_drift
 from jaxgate.ext.history.drift import DriftStart
 from jaxgate.ext.history.model import HistoryPoint
+from jaxgate.ext.history.stored import StoredRuns
 from jaxgate.judge.order import conclude
 from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
 from jaxgate.model.decision import Status
@@ -123,45 +121,17 @@ def _facts(points: Sequence[HistoryPoint], budget: float, tolerances: Iterable[T
 NO_STORE = "no history is kept"
 
 
-class PastPoints(Protocol):
-    """What earlier runs stored."""
-
-    def points(self, case: str, folder: str) -> tuple[HistoryPoint, ...]:
-        """The runs of a case in a folder, oldest first.
-
-        Raises:
-            Exception: If they cannot be read; the text says why, and what to do.
-        """
-
-
+@dataclass(frozen=True, slots=True)
 class DriftBudget:
-    """Adds to a verdict what its case lost since its first run.
+    """Adds to a verdict what its case lost since its first run."""
 
-    Args:
-        budget: Share that may be lost; ``None`` adds nothing and reads nothing.
-        past: What earlier runs stored; ``None`` where nothing is kept.
-        starts: Drifts that were accepted.
-        today: The UTC date.
-        moment: Date and time, UTC.
-        commit: What is checked out.
-    """
-
-    def __init__(
-        self,
-        budget: float | None,
-        past: PastPoints | None,
-        starts: Iterable[DriftStart],
-        *,
-        today: date,
-        moment: Callable[[], str],
-        commit: Callable[[], str | None],
-    ) -> None:
-        self._budget = budget
-        self._past = past
-        self._starts = tuple(starts)
-        self._today = today
-        self._moment = moment
-        self._commit = commit
+    budget: float | None  # share that may be lost; `None` adds nothing and reads nothing
+    past: StoredRuns | None  # what earlier runs stored; `None` where nothing is kept
+    starts: Sequence[DriftStart]  # drifts that were accepted
+    _: KW_ONLY
+    today: date  # the UTC date
+    moment: Callable[[], str]  # date and time, UTC
+    commit: Callable[[], str | None]  # what is checked out
 
     def judge(self, verdict: Verdict, folder: str, tolerances: Iterable[Tolerance], *, strict: bool) -> Verdict:
         """The verdict with what its drift adds.
@@ -172,22 +142,22 @@ class DriftBudget:
             tolerances: The workload's own.
             strict: Whether a missing or stale baseline fails.
         """
-        if self._budget is None or verdict.figures is None or verdict.figures.baseline is None:
+        if self.budget is None or verdict.figures is None or verdict.figures.baseline is None:
             return verdict
         return conclude(verdict, [*verdict.findings, *self._findings(verdict, folder, tolerances)], strict=strict)
 
     def _findings(self, verdict: Verdict, folder: str, tolerances: Iterable[Tolerance]) -> list[Finding]:
-        assert self._budget is not None  # the caller looked
-        if self._past is None:
+        assert self.budget is not None  # the caller looked
+        if self.past is None:
             return [unreadable(NO_STORE)]
         try:
-            past = self._past.points(verdict.case, folder)
+            past = self.past.points(verdict.case, folder)
         except Exception as error:  # noqa: BLE001 - whatever it is, a budget that cannot be checked is not kept
             return [unreadable(str(error) or type(error).__name__)]
-        counted = since_accepted(past, verdict.case, self._starts, self._today)
-        today = point_of(verdict, folder, moment=self._moment(), commit=self._commit())
+        counted = since_accepted(past, verdict.case, self.starts, self.today)
+        today = point_of(verdict, folder, moment=self.moment(), commit=self.commit())
         timed = verdict.cost.run_ns is not None and not (verdict.hardware and verdict.hardware.is_virtual)
-        return judge_drift((*counted, today), self._budget, tolerances, timed=timed)
+        return judge_drift((*counted, today), self.budget, tolerances, timed=timed)
 
 
 def point_of(verdict: Verdict, folder: str, *, moment: str, commit: str | None) -> HistoryPoint:

@@ -1,10 +1,8 @@
-"""The chain of time: ratios of duels, multiplied over the refreshes of a baseline.
+"""The chain of time: ratios of duels, multiplied over the refreshes of a baseline; and facts over time, as they stand.
 
 A duel says what today's program takes as a multiple of its baseline's, on one machine at one time. When the baseline is
 refreshed, the accepted ratio is the link from the old one to the new one. The product of the links and of today's
 ratio compares today with the first baseline, although no stored time is compared with another.
-
-Facts over time: exact values of one folder, compared as they stand.
 """
 
 from __future__ import annotations

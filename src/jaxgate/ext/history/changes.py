@@ -5,15 +5,13 @@ call the error of one accepted refresh a step. So each boundary that it proposes
 sides, which are estimated with the errors of runs and links; and a creep, which it makes stairs of, is a straight line
 that fits better than they do.
 
-A level that runs are observed at, each with its error, and that moves by the error of a link.
-
-The filter of the local-level model (Durbin and Koopman, Time Series Analysis by State Space Methods, 2). Its innovations are
-independent, so that their squares add up to a misfit, and a regression on them is generalised least squares.
+Levels come out of the filter of the local-level model (Durbin and Koopman, Time Series Analysis by State Space Methods, 2). Its
+innovations are independent, so that their squares add up to a misfit, and a regression on them is generalised least squares.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from math import exp, inf, log, sqrt
@@ -22,7 +20,6 @@ from statistics import median
 from jaxgate.ext.history.chain import (
     COMPILES,
     LEVEL,
-    Chain,
     ChainPoint,
     chain_times,
     comparable,
@@ -123,9 +120,6 @@ _ODD = 3.0
 
 Segment = tuple[int, int]
 """First run of a level, and the first after it."""
-Split = Callable[[Sequence[float], float, int], Sequence[int]]
-"""Finds change points: values in units of their noise, the penalty of each, and the least runs of a level; gives the ends of
-all levels, the last being the number of values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,15 +131,12 @@ class Shifts:
     noise: float = 0.0  # standard deviation of a run that was reckoned with
 
 
-def find_shifts(
-    series: Sequence[ChainPoint], quantity: str, split: Split, *, least_noise: float = TYPICAL_NOISE
-) -> Shifts:
+def find_shifts(series: Sequence[ChainPoint], quantity: str, *, least_noise: float = TYPICAL_NOISE) -> Shifts:
     """Look for steps, and for creep that goes on until the newest run.
 
     Args:
         series: The runs, oldest first.
         quantity: Its name.
-        split: The search for change points.
         least_noise: Standard deviation below which no history is taken to be.
     """
     if len(series) < LEAST_HISTORY:
@@ -377,7 +368,7 @@ def changes_of(points: Sequence[HistoryPoint]) -> CaseChanges:
     policies = (*POLICIES, *ARRIVAL_POLICIES)
     facts = [drift for policy in policies if (drift := fact_drift(known, policy)) is not None and drift.steps]
     shifts = [phase_shifts(known, field.name) for field in fields(Phases)]
-    shifts += [] if chain is None else [shifts_of(chain)]
+    shifts += [] if chain is None else [find_shifts(chain.points, TIME)]
     steps = [step for one in shifts for step in one.steps]
     steps += [step for policy in policies for step in fact_steps(points, policy.name)]
     return CaseChanges(
@@ -388,17 +379,6 @@ def changes_of(points: Sequence[HistoryPoint]) -> CaseChanges:
     )
 
 
-def time_shifts(points: Sequence[HistoryPoint]) -> Shifts:
-    """Steps and creep of a case's time, by the chain of its duels."""
-    chain = chain_times(points)
-    return Shifts() if chain is None else shifts_of(chain)
-
-
-def shifts_of(chain: Chain) -> Shifts:
-    """The same of a chain that is known already."""
-    return find_shifts(chain.points, TIME, split)
-
-
 def phase_shifts(points: Sequence[HistoryPoint], phase: str) -> Shifts:
     """Steps and creep of a phase, by its values on several days: noisy, and moved by the machine as well."""
     series = [
@@ -406,4 +386,4 @@ def phase_shifts(points: Sequence[HistoryPoint], phase: str) -> Shifts:
         for point in points
         if point.figures.get(phase, 0) > 0
     ]
-    return find_shifts(series, phase, split, least_noise=PHASE_NOISE)
+    return find_shifts(series, phase, least_noise=PHASE_NOISE)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import exp
 from pathlib import Path
 
@@ -19,20 +17,6 @@ from jaxgate.ext.page.writing import write_page
 from jaxgate.model.words import plural
 
 COMMAND = "history"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What was asked for."""
-
-    case: str = ""  # a case, or a part of its name; empty lists all
-    files: tuple[Path, ...] = ()  # runs to add; empty shows what is there
-    place: str | None = None  # where the history is; `None` for where pytest keeps it
-    folder: str | None = None  # hardware and release line of jax; `None` for all
-    last: int | None = None  # how many runs, the newest; `None` for all
-    as_json: bool = False  # for machines
-    changes: bool = False  # what moved, of all cases, or of those with this word in their names
-    page: Path | None = None  # an HTML page of one case
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -62,6 +46,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     form.add_argument("--page", type=Path, default=None, metavar="FILE", help="write an HTML page of CASE")
     one.add_argument(
         "--history",
+        dest="place",
         default=None,
         metavar="PATH",
         help="an SQLite file (default: JAXGATE_HISTORY, perf_history in pyproject.toml, .jaxgate/history.sqlite)",
@@ -77,36 +62,14 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
 
 
-def _history(known: argparse.Namespace, rest: list[str]) -> int:
-    if rest:
-        return refuse(COMMAND, f"unknown arguments {' '.join(rest)}", 2)
-    return history(
-        Asked(
-            case=known.case,
-            files=tuple(known.files),
-            place=known.history,
-            folder=known.folder,
-            last=known.last,
-            as_json=known.json,
-            changes=known.changes,
-            page=known.page,
-        )
-    )
-
-
-def history(asked: Asked, environ: Mapping[str, str] = os.environ) -> int:
-    """Show what is remembered, or add to it.
-
-    Returns:
-        The exit code: 1 if there is nothing to show, or a file could not be added.
-    """
+def _history(known: argparse.Namespace) -> int:
     try:
-        named, root = (asked.place, Path()) if asked.place else history_place(Path.cwd(), environ)
+        named, root = (known.place, Path()) if known.place else history_place(Path.cwd())
         place = find_place(named, root)
         if place is None:
             return refuse(COMMAND, f"the place is `{HISTORY_OFF}`: nothing is remembered; name one: --history PATH", 1)
         store, shown = HistoryStore(place), str(place)
-        return _add(store, asked.files, shown) if asked.files else _show(store, asked, shown)
+        return _add(store, known.files, shown) if known.files else _show(store, known, shown)
     except (HistoryError, IniError) as error:
         return refuse(COMMAND, str(error), 1)
 
@@ -128,7 +91,7 @@ def _add(store: HistoryStore, files: Sequence[Path], shown: str) -> int:
     return 1 if failed else 0
 
 
-def _show(store: HistoryStore, asked: Asked, shown: str) -> int:
+def _show(store: HistoryStore, asked: argparse.Namespace, shown: str) -> int:
     cases = [one for one in store.cases() if asked.folder in (None, one.folder)]
     known = [one.case for one in cases]
     if not known:
@@ -141,7 +104,7 @@ def _show(store: HistoryStore, asked: Asked, shown: str) -> int:
     if not asked.case and asked.page is not None:
         return refuse(COMMAND, "expected CASE before --page, found none; list them: jaxgate history", 2)
     if not asked.case:
-        if asked.as_json:
+        if asked.json:
             tell(**history_json(cases))
         else:
             write(history_list(cases))
@@ -155,7 +118,7 @@ def _show(store: HistoryStore, asked: Asked, shown: str) -> int:
         return code
     whole = _by_series(store.points(names[0], asked.folder))
     points = [point for one in whole.values() for point in one[-(asked.last or len(one)) :]]
-    if asked.as_json:
+    if asked.json:
         tell(**history_json(points))
         return 0
     changes = {folder: lines for (_, folder), lines in _changes(whole).items()}
@@ -187,7 +150,7 @@ def _relative(whole: Series) -> dict[str, dict[str, float]]:
     }
 
 
-def _show_changes(store: HistoryStore, asked: Asked) -> int:
+def _show_changes(store: HistoryStore, asked: argparse.Namespace) -> int:
     """What moved in all cases. Nothing that moved is no error: so it should be."""
     whole = _by_series([point for point in store.points(None, asked.folder) if asked.case in point.case])
     found = _changes({name: points[-(asked.last or len(points)) :] for name, points in whole.items()})

@@ -7,6 +7,7 @@ from functools import partial
 from math import isfinite
 
 from jaxgate.ext.history.model import HistoryPoint
+from jaxgate.ext.history.text import when
 from jaxgate.ext.page.blocks import Block, Cell, Chart, Column, Items, Section, Table
 from jaxgate.ext.page.document import document
 from jaxgate.ext.page.drawing import Point, line_chart
@@ -23,9 +24,7 @@ _FEWEST = 2
 
 
 def history_document(
-    points: Sequence[HistoryPoint],
-    changes: Mapping[str, Sequence[str]],
-    relative: Mapping[str, Mapping[str, float]],
+    points: Sequence[HistoryPoint], changes: Mapping[str, Sequence[str]], relative: Mapping[str, Mapping[str, float]]
 ) -> str:
     """Put the page together.
 
@@ -67,7 +66,7 @@ def _chart(
     title: str, quantity: str, points: Sequence[HistoryPoint], values: Sequence[float | None]
 ) -> Iterator[Chart]:
     drawn = [
-        Point(number, value, _named(point))
+        Point(number, value, f"{when(point.moment)}, {(point.commit or 'commit unknown')[:_COMMIT]}")
         for number, (point, value) in enumerate(zip(points, values, strict=True), 1)
         if value is not None and isfinite(value)
     ]
@@ -75,14 +74,6 @@ def _chart(
         return
     show_value = partial(show, quantity) if quantity else partial(show_ratio, against=1)
     yield line_chart(title, {title: drawn}, show=show_value, about="the runs", moments=True)
-
-
-def _named(point: HistoryPoint) -> str:
-    return f"{_when(point)}, {(point.commit or 'commit unknown')[:_COMMIT]}"
-
-
-def _when(point: HistoryPoint) -> str:
-    return point.moment[:16].replace("T", " ")
 
 
 def _runs(points: Sequence[HistoryPoint]) -> Table:
@@ -101,7 +92,7 @@ def _runs(points: Sequence[HistoryPoint]) -> Table:
     ]
     rows: list[list[Cell | str]] = [
         [
-            _when(point),
+            when(point.moment),
             (point.commit or "unknown")[:_COMMIT],
             point.status or f"from {point.source}",
             " ".join(filter(None, (point.recorded, point.elsewhere))),

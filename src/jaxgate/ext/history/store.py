@@ -1,11 +1,8 @@
 """The history of runs in an SQLite file: a run is added whole, once, and cases are read back oldest first.
 
 SQLite keeps its rollback journal, not a write-ahead log: between two runs the history is one file, which can be copied as an
-artifact and lies on network file systems, where a log does not work. Writers are few and short, so they may wait.
-
-What of a run's results is remembered.
-
-Runs that are in files: what pytest-benchmark saved, and our own ``results.json``.
+artifact and lies on network file systems, where a log does not work. Writers are few and short, so they may wait. Runs are made of
+their results, or read out of files: what pytest-benchmark saved, and our own ``results.json``.
 """
 
 from __future__ import annotations
@@ -206,11 +203,6 @@ class HistoryStore:
         """All cases, by name and folder."""
         return self._rows(_CASES, {}, lambda row: HistoryCase(**{name: row[name] for name in row if name != "newest"}))
 
-    def runs(self) -> tuple[HistoryRun, ...]:
-        """The runs without their points, oldest first."""
-        query = 'SELECT run, moment, "commit", about FROM jaxgate_runs ORDER BY moment, id'
-        return self._rows(query, {}, lambda row: HistoryRun(**json.loads(row.pop("about")), **row))
-
     def at_commit(self, commit: str) -> tuple[HistoryPoint, ...]:
         """What is known of a commit: of each case on each hardware the newest point, from whichever run has it.
 
@@ -312,14 +304,13 @@ def _json(value: HistoryRun | HistoryPoint, *without: str) -> str:
     """The fields of a value as JSON, without some."""
     known = {one.name: getattr(value, one.name) for one in fields(value) if one.name not in without}
     if isinstance(value, HistoryPoint):
-        known["figures"] = {name: _shortest(figure) for name, figure in value.figures.items()}
+        known["figures"] = {
+            name: int(figure) if isinstance(figure, float) and figure.is_integer() else figure
+            for name, figure in value.figures.items()
+        }
         known["environment"] = dict(value.environment)
         known["baseline"] = None if value.baseline is None else asdict(value.baseline)
     return json.dumps(known, separators=(",", ":"))
-
-
-def _shortest(figure: float) -> float:
-    return int(figure) if isinstance(figure, float) and figure.is_integer() else figure
 
 
 def _plain(text: str | None) -> str | None:

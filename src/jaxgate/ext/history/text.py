@@ -1,7 +1,4 @@
-"""The history of a case in the terminal: a curve of each quantity that moved, and a row for each run.
-
-Drift, creep and steps in words, a line each.
-"""
+"""The history of a case in the terminal: a curve of each quantity that moved, a row for each run, and what moved in words."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ _NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 def history_list(cases: Sequence[HistoryCase]) -> str:
     """All cases, a row each."""
     rows = [["case", "hardware and jax", "runs", "last status", "last run"]]
-    rows += [[c.case, c.folder or "unknown", f"{c.runs}", c.status or "unknown", _when(c.moment)] for c in cases]
+    rows += [[c.case, c.folder or "unknown", f"{c.runs}", c.status or "unknown", when(c.moment)] for c in cases]
     return "".join(f"{line}\n" for line in aligned(rows, right={2}))
 
 
@@ -104,8 +101,8 @@ def _condensed(values: Sequence[float | None], width: int) -> list[float | None]
 
 def _of_folder(points: Sequence[HistoryPoint], most: int, changes: Sequence[str], known: int) -> Iterator[str]:
     first, last = points[0], points[-1]
-    when = _when(last.moment) if len(points) == 1 else f"{_when(first.moment)} to {_when(last.moment)}"
-    yield f"{last.case} on {last.folder or 'hardware that is not known'}: {plural(len(points), 'run')}, {when}"
+    shown = when(last.moment) if len(points) == 1 else f"{when(first.moment)} to {when(last.moment)}"
+    yield f"{last.case} on {last.folder or 'hardware that is not known'}: {plural(len(points), 'run')}, {shown}"
     yield from aligned(list(_curves(points)))
     yield ""
     if changes:
@@ -147,7 +144,7 @@ def _row(point: HistoryPoint, moved: str) -> list[str]:
     run_ns = point.figures.get("run_ns")
     about = " ".join(filter(None, (point.recorded, point.elsewhere)))
     commit = (point.commit or "unknown")[:10]
-    return [_when(point.moment), commit, status, ratio, "" if run_ns is None else show("run_ns", run_ns), moved, about]
+    return [when(point.moment), commit, status, ratio, "" if run_ns is None else show("run_ns", run_ns), moved, about]
 
 
 def _moved(before: HistoryPoint, now: HistoryPoint) -> str:
@@ -170,7 +167,7 @@ def _distance(before: Mapping[str, float], now: Mapping[str, float], name: str) 
     return abs(math.log(now[name] / before[name]))
 
 
-def _when(moment: str) -> str:
+def when(moment: str) -> str:
     """Date and time to the minute, UTC: ``2026-11-25 02:30``."""
     return moment[:16].replace("T", " ")
 

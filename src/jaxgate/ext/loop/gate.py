@@ -80,7 +80,7 @@ def _judge(
 ) -> tuple[Verdict, Samples | None]:
     told, _, folder = os.environ.get(RESUMES, "").partition("=")
     if folder and told != case:  # the test goes on to the one that is
-        return nothing_decided(case, None, "another loop is resumed"), None
+        return nothing_decided(case, "another loop is resumed"), None
     if folder:
         leave(loop, Path(folder), progress)
     why = "it is resumed" if folder else _why_not(session)

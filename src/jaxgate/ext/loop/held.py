@@ -76,7 +76,9 @@ class Held:
             "kept_bytes": self._kept_bytes(),
             "threads": Count(threads, f"each step leaves {plural(threads, 'thread')} running", self._threads[-1][-1]),
             "open_files": Count(
-                files, f"each step leaves {plural(files, 'file')} open", _newest(self._files[0], self._files[-1])
+                files,
+                f"each step leaves {plural(files, 'file')} open",
+                next(iter(self._files[-1] - self._files[0]), ""),
             ),
         }
 
@@ -201,10 +203,6 @@ def open_files() -> Counter[str]:
 def _each(looks: Sequence[int]) -> int:
     """How many more there are after each step."""
     return max(0, (looks[-1] - looks[0]) // (len(looks) - 1))
-
-
-def _newest(before: Counter[str], after: Counter[str]) -> str:
-    return next(iter(after - before), "")
 
 
 def _grown(before: tracemalloc.Snapshot, after: tracemalloc.Snapshot) -> dict[str, int]:

@@ -21,7 +21,6 @@ from jaxgate.observe.arguments.signature import leaves_with_paths, to_host
 from jaxgate.observe.errors import guarded
 from jaxgate.observe.execute.correctness import Closeness, check_agreement
 from jaxgate.observe.tools import Announce
-from jaxgate.observe.trace.clocks import Clock
 
 _CLOSE = Closeness(relative=0, absolute=0, rounding=1e-3)
 """How far a leaf may end from where it ended without the restore, of its largest element: two processes may add in another order."""
@@ -30,9 +29,7 @@ _PYTHON = (bool, int, float, complex)
 Arrays = list[np.ndarray[Any, Any]]
 
 
-def resume(
-    loop: Loop, saved: Path, progress: Announce, clock: Clock = time.perf_counter_ns
-) -> tuple[dict[str, Any], Arrays]:
+def resume(loop: Loop, saved: Path, progress: Announce) -> tuple[dict[str, Any], Arrays]:
     """Restore what was saved and take the rest of the steps.
 
     Returns:
@@ -48,7 +45,7 @@ def resume(
         with listening(), memory() as needed, guarded("restoring"):
             state = loop.restore(saved, like)
         del like
-    steps = Steps(loop, state, after=loop.half, progress=progress, clock=clock)
+    steps = Steps(loop, state, after=loop.half, progress=progress, clock=time.perf_counter_ns)
     found = arrivals(state)
     restored = leaves_with_paths((state,), {}, ("state",))
     held = ratio(f"restore= {HOST} a state of {{}}", needed.most, state, place_of(loop.restore))

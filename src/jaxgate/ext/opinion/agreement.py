@@ -164,7 +164,8 @@ def perturbed(inputs: Sequence[Values], eps: float, seed: int) -> list[Values]:
     found = []
     for values in inputs:
         if is_float(values):
-            step = max(eps, _own_eps(values)) * chance.choice((-1.0, 1.0), size=values.shape)
+            own = float(ml_dtypes.finfo(values.dtype).eps)  # type: ignore[no-untyped-call]  # ml_dtypes has no types
+            step = max(eps, own) * chance.choice((-1.0, 1.0), size=values.shape)
             wide = np.complex128 if values.dtype.kind == "c" else np.float64
             with np.errstate(all="ignore"):
                 values = (values.astype(wide) * (1 + step)).astype(values.dtype)  # noqa: PLW2901 - the moved ones
@@ -175,10 +176,6 @@ def perturbed(inputs: Sequence[Values], eps: float, seed: int) -> list[Values]:
 def is_float(values: Values) -> bool:
     """Whether values are floats of any width, or complex."""
     return values.dtype.kind in "fc" or (values.dtype.kind == "V" and "int" not in values.dtype.name)
-
-
-def _own_eps(values: Values) -> float:
-    return float(ml_dtypes.finfo(values.dtype).eps)  # type: ignore[no-untyped-call]  # ml_dtypes has no types
 
 
 def _flushed(values: Values) -> float:

@@ -1,7 +1,4 @@
-"""What somebody else says of a compiled program's result: the reference interpreter, or a second compile.
-
-A program compiled once more, without what the compiler takes from libraries.
-"""
+"""What somebody else says of a compiled program's result: the reference interpreter, or a second compile without libraries."""
 
 from __future__ import annotations
 

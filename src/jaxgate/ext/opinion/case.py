@@ -1,7 +1,4 @@
-"""Who is asked for a second opinion on a result: cases without a reference, where the compiler made something new.
-
-Whether a result may be another one than when it was accepted, because the compiler made something else.
-"""
+"""Who is asked for a second opinion on a result: cases without a reference, where the compiler may have made something new."""
 
 from __future__ import annotations
 

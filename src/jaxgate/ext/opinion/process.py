@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import base64
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from jaxgate.ext.opinion.interpreter import NotInterpretedError
-from jaxgate.processes.live_worker import LiveWorker, WorkerError, start_worker, time_limit
+from jaxgate.processes.child import own_program
+from jaxgate.processes.live_worker import KeptWorker, WorkerError, start_worker
 
 START_S = 60.0
 """Seconds that it may take to start: 1.5 s on an idle machine."""
 Values = np.ndarray[Any, Any]
 
 
-class InterpreterProcess:
+class InterpreterProcess(KeptWorker):
     """The reference interpreter in a process that is started when it is first asked: it ends its process at what it does not know."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ, *, module: str = "jaxgate.ext.opinion.worker") -> None:
-        self._environ = environ
-        self._module = module
-        self._open = ExitStack()
-        self._worker: LiveWorker | None = None
+        super().__init__(lambda complaints: start_worker(own_program(module), complaints, environ), START_S)
 
     def interpret(self, program: bytes, inputs: Sequence[Values], *, limit_s: float) -> list[Values]:
         """Run a program.
@@ -40,31 +36,14 @@ class InterpreterProcess:
         Raises:
             NotInterpretedError: If it cannot be run, or takes longer.
         """
+        content, packed = base64.b64encode(program).decode(), [pack(one) for one in inputs]
         try:
-            worker = self._started()
-            with time_limit(worker, limit_s):
-                found = worker.ask(program=base64.b64encode(program).decode(), inputs=[pack(one) for one in inputs])
+            found = self.answer_within(limit_s, program=content, inputs=packed)
         except (OSError, WorkerError) as error:
-            self.close()
             raise NotInterpretedError(str(error)) from error
         if "refused" in found:
             raise NotInterpretedError(found["refused"])
         return [unpack(one) for one in found["results"]]
-
-    def close(self) -> None:
-        """End the process."""
-        self._worker = None
-        self._open.close()
-
-    def _started(self) -> LiveWorker:
-        """The process; a new one if the last one ended."""
-        if self._worker is None:
-            folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="jaxgate-interpreter-")))
-            worker = self._open.enter_context(start_worker(self._module, [], folder / "stderr", self._environ))
-            with time_limit(worker, START_S):
-                worker.answer()
-            self._worker = worker
-        return self._worker
 
 
 def pack(values: Values) -> dict[str, Any]:
@@ -75,8 +54,6 @@ def pack(values: Values) -> dict[str, Any]:
 
 def unpack(packed: Mapping[str, Any]) -> Values:
     """The array again."""
-    import ml_dtypes  # noqa: PLC0415 - only for types that NumPy does not have
-
     name = packed["dtype"]
     dtype = np.dtype(getattr(ml_dtypes, name) if hasattr(ml_dtypes, name) else name)
     return np.frombuffer(base64.b64decode(packed["content"]), dtype).reshape(packed["shape"])

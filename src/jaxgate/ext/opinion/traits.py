@@ -55,14 +55,12 @@ def read_traits(module: Any, platform: str) -> ProgramTraits:
     functions = {_word(found.attributes["sym_name"]): found for found in module.body.operations if _is_function(found)}
     walk = _Walk(functions)
     cost = walk.of_function("main")
-    eps = max((_eps_of(name) for name in walk.floats), default=0.0)
+    # f8E4M3 has three bits behind the point
+    eps = max((_EPS[name] if name in _EPS else 2.0 ** -int(name[-1]) for name in walk.floats), default=0.0)
     if platform != "cpu" and walk.loose_products and eps:
         eps = max(eps, _PRODUCT_EPS)
     return ProgramTraits(
-        cost=cost,
-        unknown=", ".join(sorted(walk.unknown)),
-        eps=max([eps, *walk.reduced]),
-        longest_sum=walk.longest_sum,
+        cost=cost, unknown=", ".join(sorted(walk.unknown)), eps=max([eps, *walk.reduced]), longest_sum=walk.longest_sum
     )
 
 
@@ -156,10 +154,6 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 def _size(value: Any) -> int:
     return prod(_shape(value))
-
-
-def _eps_of(name: str) -> float:
-    return _EPS[name] if name in _EPS else 2.0 ** -int(name[-1])  # f8E4M3 has three bits behind the point
 
 
 def _length_of_product(operation: Any) -> int:

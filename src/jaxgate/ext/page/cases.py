@@ -14,7 +14,7 @@ from jaxgate.ext.page.blocks import Block, Cell, Column, Fold, Items, Links, Tab
 from jaxgate.ext.page.drawing import Point, line_chart, strip_chart
 from jaxgate.model.decision import Status
 from jaxgate.model.outcome import CaseRecord, FindingRecord
-from jaxgate.report.printable import printable
+from jaxgate.report.printable import aligned, printable
 from jaxgate.report.units import show, show_pair, show_rate, show_ratio
 
 _GOOD = {Status.SAME, Status.FASTER, Status.IMPROVED}
@@ -247,14 +247,7 @@ def _details(case: CaseRecord, environments: Sequence[Mapping[str, str]], *, fig
         lines.append("its figures are in results.json: the page of so many cases would be too large")
     elif rows:
         rows = [["", "now", "baseline", "ratio", "reference"], *rows]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines += [
-            "  ".join(
-                cell.ljust(width) if not at else cell.rjust(width)
-                for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        ]
+        lines += aligned(rows, right=(1, 2, 3, 4))
     return "\n".join(lines) or "nothing is known of it"
 
 
@@ -282,13 +275,13 @@ def _worst(case: CaseRecord) -> str:
     return "" if one is None else finding_text(one)
 
 
-def figure(case: CaseRecord, quantity: str) -> float | None:
-    """A figure of today's program; of a target the least time that a call can take."""
+def figure(case: CaseRecord, quantity: str, side: str = "now") -> float | None:
+    """A figure of today's program, or of another side; of a target the least time that a call can take."""
     if quantity == "least_ns":
         least = (case.roofline or {}).get("least_ns")
         return least if isinstance(least, int | float) and least and math.isfinite(least) else None
-    now = None if case.figures is None else case.figures.now.get(quantity)
-    return now if now is not None and math.isfinite(now) else None
+    found: float | None = None if case.figures is None else getattr(case.figures, side).get(quantity)
+    return found if found is not None and math.isfinite(found) else None
 
 
 def _run(case: CaseRecord) -> Cell:

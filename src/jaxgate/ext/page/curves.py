@@ -15,6 +15,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from jaxgate.ext.page.blocks import Block, Cell, Column, Fold, Section, Table
+from jaxgate.ext.page.cases import figure
 from jaxgate.ext.page.drawing import Point, line_chart
 from jaxgate.model.outcome import CaseRecord, RunRecord
 from jaxgate.report.units import show, show_rate_of, show_share
@@ -165,7 +166,7 @@ def _curve(series: Series, cases: Mapping[str, CaseRecord], on: str) -> Iterator
             line: [
                 Point(value, amount, _at(series, value))
                 for value, name in series.members
-                if (amount := _figure(cases[name], side, quantity)) is not None
+                if (amount := figure(cases[name], quantity, side)) is not None
             ]
             for line, side in _sides(series.name)
         }
@@ -191,11 +192,6 @@ def _sides(name: str) -> tuple[tuple[str, str], ...]:
     return ("now", "now"), (f"reference: {other}" if versus else "reference", "reference")
 
 
-def _figure(case: CaseRecord, side: str, quantity: str) -> float | None:
-    found: float | None = None if case.figures is None else getattr(case.figures, side).get(quantity)
-    return found if found is not None and math.isfinite(found) else None
-
-
 def _differ(values: Sequence[float]) -> bool:
     """Whether there is something to see."""
     return len(values) > 1 and max(values) > 0 and max(values) > _CLOSE * min(values)
@@ -211,7 +207,7 @@ def _numbers(title: str, members: Sequence[tuple[Cell | str, CaseRecord]]) -> Ta
     columns = [Column(title="case")]
     rows: list[list[Cell | str]] = [[first] for first, _ in members]
     for quantity, words in _QUANTITIES.items():
-        amounts = {side: [_figure(case, side, quantity) for _, case in members] for side in ("now", "reference")}
+        amounts = {side: [figure(case, quantity, side) for _, case in members] for side in ("now", "reference")}
         known = [value for values in amounts.values() for value in values if value is not None]
         for side, values in amounts.items():
             if not any(values):

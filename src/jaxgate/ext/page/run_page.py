@@ -76,7 +76,7 @@ def run_page(results: Sequence[Result]) -> str:
     if environments:
         folds = [
             Fold(
-                title=_named_environment(one, at),
+                title=f"Environment {at}: jax {one.get('jax', 'unknown')} on {one.get('backend', 'unknown')}",
                 blocks=[Properties(pairs=tuple(one.items()))],
                 open=len(environments) == 1,
             )
@@ -93,10 +93,6 @@ def run_page(results: Sequence[Result]) -> str:
     ]
     worst = min((kind for kind, _ in headlines), key=("bad", "calm", "good").index)
     return document(title=f"jaxgate: {len(results)} results side by side", sections=sections, header=header, kind=worst)
-
-
-def _named_environment(environment: Mapping[str, str], number: int) -> str:
-    return f"Environment {number}: jax {environment.get('jax', 'unknown')} on {environment.get('backend', 'unknown')}"
 
 
 def headline(run: RunRecord) -> tuple[str, str]:

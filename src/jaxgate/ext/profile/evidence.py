@@ -30,7 +30,8 @@ from jaxgate.observe.arguments.lockstep import ALONE
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program.export import NotReplayableError
-from jaxgate.report.case_page import report, verdict_json
+from jaxgate.report.case_page import report
+from jaxgate.report.printable import json_text
 from jaxgate.settings import ArtifactSettings
 
 LONGEST_REFERENCE_NS = 2_000_000_000
@@ -42,6 +43,17 @@ _SCALARS = (
     "run_ns", "trace_ns", "compile_ns", "traces", "peak_bytes", "temp_bytes", "xla_flops", "collective_bytes",
     "stablehlo_ops",
 )  # fmt: skip
+
+
+VERDICT_SCHEMA = 2
+"""Of ``verdict.json``; changes where a key goes or means something else."""
+
+
+def verdict_json(verdict: Verdict) -> str:
+    """The verdict as JSON, with the number of its schema."""
+    ranked_by = {"causes": {"__all__": {"root", "amount"}}}  # their order says it
+    content = adapter_of(Verdict).dump_python(verdict, mode="json", exclude=ranked_by)
+    return json_text({"schema": VERDICT_SCHEMA, **content})
 
 
 class EvidenceCollector:

@@ -1,7 +1,4 @@
-"""The two sides that are profiled: today's program as its author calls it, and the one it is held against.
-
-Both programs as text, before and after the compiler, and what differs: for a bundle, never for a verdict.
-"""
+"""The two sides that are profiled, and both programs as text with what differs: for a bundle, never for a verdict."""
 
 from __future__ import annotations
 
@@ -65,9 +62,7 @@ def stored(program: StoredProgram, observed: Observation, contender: Contender |
     """
     if observed.target is not None and observed.lowered is not None:
         return _compiled(
-            "baseline",
-            observed.target.recompile(program, observed.lowered),
-            read_program(program).mlir_module(),
+            "baseline", observed.target.recompile(program, observed.lowered), read_program(program).mlir_module()
         )
     contender = contender or prepare(program, observed.leaves(), observed.contract)
     return Profiled(

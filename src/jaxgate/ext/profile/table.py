@@ -6,13 +6,12 @@ import re
 from collections.abc import Sequence
 
 from jaxgate.ext.profile.model import MOST, Capture, Communication, OpRow, OpTable, RankTimes
-from jaxgate.model.decision import Status
+from jaxgate.model.decision import ALWAYS_FAIL, Status
 from jaxgate.model.verdict import Verdict
 from jaxgate.model.words import plural
 from jaxgate.report.printable import aligned, code
 from jaxgate.report.units import show, show_share
 
-_RED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED, Status.REGRESSED, Status.SLOWER})
 _UNEVEN = 0.05
 """Share of a step: by less than this ranks wait by chance."""
 _NAME_WIDTH = 48
@@ -143,7 +142,7 @@ def _leads(verdict: Verdict, table: OpTable) -> bool:
     if not verdict.causes:
         return True
     first, row = verdict.causes[0], table.culprits[0]
-    red = [finding for finding in verdict.findings if finding.status in _RED]
+    red = [finding for finding in verdict.findings if finding.status in ALWAYS_FAIL]
     only_time = bool(red) and all(finding.kind == "time" for finding in red)
     if row.gap or first.root:
         return False

@@ -15,11 +15,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jaxgate.ext.ranks.peers import Board, Message, Peer, greet, hanging, own_name
+from jaxgate.ext.ranks.peers import Message, Peer, greet, hanging, own_name
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.source_lines import is_project_file, short_path
+
+if TYPE_CHECKING:
+    from jaxgate.ext.ranks.job import Job
 
 TICK_S = 0.5
 ANSWER_S = 2.0
@@ -82,7 +85,7 @@ class RankBarrier:
 
     def __init__(
         self,
-        board: Board,
+        board: Job,
         rank: int,
         count: int,
         peers: dict[int, Peer],

@@ -15,6 +15,7 @@ from jaxgate.ext.ranks.barrier import BrokenRanksError, LeftError, RankBarrier, 
 from jaxgate.ext.ranks.peers import first_other
 from jaxgate.model.measurement import ExhaustedError, InvalidCaseError
 from jaxgate.model.numbers import Contract
+from jaxgate.observe.arguments.lockstep import Lockstep
 from jaxgate.observe.duel.duel import Side
 from jaxgate.observe.errors import describe
 from jaxgate.observe.machine.environment import fingerprint
@@ -29,7 +30,7 @@ FEWEST, MOST, STEADY_NS = 3, 10, 40_000_000
 where ranks are more than the cores that they share."""
 
 
-class RankedCase:
+class RankedCase(Lockstep):
     """One case in lock-step: the same decisions on all ranks, none enters a stage before all have left the last."""
 
     def __init__(self, station: RankBarrier, case: str) -> None:
@@ -95,12 +96,7 @@ class RankedCase:
         reason = reason or (describe(error) if isinstance(error, Exception) else type(error).__name__)
         largest = list(error.largest) if isinstance(error, ExhaustedError) else None
         with suppress(LeftError):
-            left = {
-                "rank": self._station.rank,
-                "stage": stage,
-                "reason": f"{reason} (on {self.name})",
-                "largest": largest,
-            }
+            left = {"stage": stage, "reason": f"{reason} (on {self.name})", "largest": largest}
             self._station.meet("", left=left)
 
     def side(self, side: Side) -> RankedSide:

@@ -24,17 +24,17 @@ class NotJoinedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The job that this process belongs to now, and its board, which is JAX's coordination service."""
+    """The job that this process belongs to now, and the board of its ranks: JAX's coordination service. Where it is gone nothing happens."""
 
     membership: Membership
 
     def put(self, name: str, text: str) -> None:
-        """See ``Board``."""
+        """Write something, in place of what was there."""
         with suppress(jax.errors.JaxRuntimeError):
             self.membership.client.key_value_set(f"jaxgate/{name}", text, allow_overwrite=True)
 
     def take(self, name: str, wait_s: float) -> str | None:
-        """See ``Board``."""
+        """Read what somebody wrote, or will write within some seconds; ``None`` if nobody does."""
         end = time.monotonic() + wait_s
         try:
             return str(self.membership.client.blocking_key_value_get(f"jaxgate/{name}", round(wait_s * 1000)))
@@ -43,14 +43,14 @@ class Job:
             return None
 
     def below(self, name: str) -> list[str]:
-        """See ``Board``."""
+        """Read all that was written below a name."""
         try:
             return [text for _, text in self.membership.client.key_value_dir_get(f"jaxgate/{name}")]
         except jax.errors.JaxRuntimeError:
             return []
 
     def wipe(self, name: str) -> None:
-        """See ``Board``."""
+        """Wipe out all that was written below a name."""
         with suppress(jax.errors.JaxRuntimeError):
             self.membership.client.key_value_delete(f"jaxgate/{name}")
 

@@ -8,9 +8,12 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from jaxgate.keep.machine import started
+
+if TYPE_CHECKING:
+    from jaxgate.ext.ranks.job import Job
 
 Message = dict[str, Any]
 SILENT_S = 60.0
@@ -20,22 +23,6 @@ call within JAX keeps all of Python waiting."""
 
 class AbsentRankError(Exception):
     """A rank did not come; the text says which."""
-
-
-class Board(Protocol):
-    """What every rank can write on and read from; where the board is gone nothing happens."""
-
-    def put(self, name: str, text: str) -> None:
-        """Write something, in place of what was there."""
-
-    def take(self, name: str, wait_s: float) -> str | None:
-        """Read what somebody wrote, or will write within some seconds; ``None`` if nobody does."""
-
-    def below(self, name: str) -> list[str]:
-        """Read all that was written below a name."""
-
-    def wipe(self, name: str) -> None:
-        """Wipe out all that was written below a name."""
 
 
 @dataclass(slots=True)
@@ -72,7 +59,7 @@ def own_name(rank: int) -> str:
     return name_of(rank, socket.gethostname(), os.getpid())
 
 
-def greet(board: Board, rank: int, count: int, *, wait_s: float) -> dict[int, Peer]:
+def greet(board: Job, rank: int, count: int, *, wait_s: float) -> dict[int, Peer]:
     """Say who this is, and hear who the others are: rank 0 all of them, another one rank 0.
 
     Raises:

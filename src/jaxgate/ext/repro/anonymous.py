@@ -79,7 +79,7 @@ def anonymise(stored: StoredProgram) -> AnonymousProgram:
     """
     exported = read_program(stored)
     axes = _axis_names(exported)
-    module = parse(_with_axes(exported.mlir_module(), axes))
+    module = parse(_QUOTED.sub(lambda found: f'"{axes.get(found[1], found[1])}"', exported.mlir_module()))
     _drop_names(module)
     seeded = _draw_constants(module)
     module = parse(text_of(module))  # without locations
@@ -94,10 +94,10 @@ def anonymise(stored: StoredProgram) -> AnonymousProgram:
     return AnonymousProgram(
         payload=portable(text),
         inputs=tuple(
-            _placed(kind, given[place] if several else None) for kind, place in zip(inputs, kept, strict=True)
+            replace(kind, spec=given[place] if several else None) for kind, place in zip(inputs, kept, strict=True)
         ),
         places=tuple(kept),
-        outputs=tuple(_placed(kind, spec if several else None) for kind, spec in zip(outputs, made, strict=True)),
+        outputs=tuple(replace(kind, spec=spec if several else None) for kind, spec in zip(outputs, made, strict=True)),
         donated=tuple(kept.index(place) for place in stored.record.donated if place in kept),
         options=dict(stored.record.options),
         devices=exported.nr_devices,
@@ -114,10 +114,6 @@ def _axis_names(exported: jax.export.Exported) -> dict[str, str]:
     names = [name for one in shardings if one is not None for name in one.mesh.axis_names]
     names += [name for mesh in meshes for name in _QUOTED.findall(mesh)]
     return {name: f"axis{place}" for place, name in enumerate(dict.fromkeys(str(one) for one in names))}
-
-
-def _with_axes(text: str, axes: dict[str, str]) -> str:
-    return _QUOTED.sub(lambda found: f'"{axes[found[1]]}"' if found[1] in axes else found[0], text)
 
 
 def _drop_names(module: Any) -> None:
@@ -211,10 +207,6 @@ def _refuse_texts(module: Any, text: str) -> None:
     foreign += sorted({one for one in _QUOTED.findall(text) if not _HARMLESS.fullmatch(one)} - calls)
     if foreign:
         raise NotAnonymousError(f"it holds a text that may be its author's: {foreign[0][:60]!r}")
-
-
-def _placed(kind: ArrayOf, spec: tuple[Axes, ...] | None) -> ArrayOf:
-    return replace(kind, spec=spec)
 
 
 def _spec(sharding: Any, axes: dict[str, str]) -> tuple[Axes, ...] | None:

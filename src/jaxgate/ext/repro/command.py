@@ -5,9 +5,6 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from pathlib import Path
-
-from jaxgate.cli.console import refuse
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -50,17 +47,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )  # fmt: skip
 
 
-def _repro(known: argparse.Namespace, rest: list[str]) -> int:
-    from jaxgate.ext.repro.run import Asked, repro  # noqa: PLC0415 - the rooms that it needs take a while
+def _repro(known: argparse.Namespace) -> int:
+    from jaxgate.ext.repro.run import repro  # noqa: PLC0415 - the rooms that it needs take a while
 
-    if rest:
-        return refuse("repro", f"unknown arguments {' '.join(rest)}", 2)
-    asked = Asked(
-        case=known.case, output=None if known.output is None else Path(known.output), issue=known.issue,
-        folder=known.baselines, reduce=known.reduce, budget_s=known.budget,
-        python=None if known.python is None else Path(known.python), about=known.about, least=known.at_least,
-    )  # fmt: skip
-    return repro(asked)
+    return repro(known)
 
 
 def _positive(text: str) -> float:

@@ -1,7 +1,4 @@
-"""A process that compiles programs and runs them: of this environment, or of another one that has jax and NumPy only.
-
-A reproduction file, run as a stranger would: by this Python, isolated, and without what the project sets.
-"""
+"""A process that compiles programs and runs them: of this environment, or of another one that has jax and NumPy only."""
 
 from __future__ import annotations
 
@@ -10,18 +7,16 @@ import importlib.util
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from jaxgate.ext.opinion.process import Values, pack, unpack
 from jaxgate.ext.repro.model import ArrayOf
 from jaxgate.processes.child import Finished, run_child, strangers_variables
-from jaxgate.processes.live_worker import LiveWorker, WorkerError, start_program, time_limit
-
-if TYPE_CHECKING:
-    import numpy as np
+from jaxgate.processes.live_worker import KeptWorker, LiveWorker, WorkerError, start_worker
 
 START_S, ANSWER_S = 120.0, 120.0
 """Seconds that it may take to start, and for one answer: 2 s each where nothing else runs."""
@@ -55,23 +50,20 @@ class ServedProgram:
         }
 
 
-class CompileServer:
+class CompileServer(KeptWorker):
     """The process; started when it is first asked, and again where a program ended it.
 
     Args:
         python: The interpreter whose jax compiles.
-        environ: Variables of the process; what sets jax or Python is left out.
 
     Attributes:
         jax: Its version of jax; empty before the first start.
         platform: Where its programs run, such as ``cpu``; likewise.
     """
 
-    def __init__(self, python: Path, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, python: Path) -> None:
+        super().__init__(self._run, START_S)
         self._python = python
-        self._environ = strangers_variables(environ)
-        self._open = ExitStack()
-        self._worker: LiveWorker | None = None
         self.jax = self.platform = ""
 
     def facts(self, programs: Sequence[ServedProgram]) -> list[dict[str, float]]:
@@ -84,36 +76,25 @@ class CompileServer:
         return found
 
     def results(
-        self, programs: Sequence[ServedProgram], inputs: Sequence[Sequence[np.ndarray[Any, Any]]]
-    ) -> list[list[list[np.ndarray[Any, Any]]]]:
+        self, programs: Sequence[ServedProgram], inputs: Sequence[Sequence[Values]]
+    ) -> list[list[list[Values]]]:
         """What each program gives for each list of inputs.
 
         Raises:
             NoAnswerError: If one does not compile or run there.
         """
-        from jaxgate.ext.repro.server import pack, unpack  # noqa: PLC0415 - imports JAX
-
         found = self._ask(programs, inputs=[[pack(one) for one in given] for given in inputs])["results"]
         return [[[unpack(one) for one in results] for results in of] for of in found]
 
-    def ratios(
-        self, programs: Sequence[ServedProgram], inputs: Sequence[Sequence[np.ndarray[Any, Any]]], rounds: int
-    ) -> list[float]:
+    def ratios(self, programs: Sequence[ServedProgram], inputs: Sequence[Sequence[Values]], rounds: int) -> list[float]:
         """Times of the second program against the first, each with its own inputs, in turn.
 
         Raises:
             NoAnswerError: If one does not compile or run there.
         """
-        from jaxgate.ext.repro.server import pack  # noqa: PLC0415 - imports JAX
-
         packed = [[pack(one) for one in given] for given in inputs]
         found: list[float] = self._ask(programs, inputs=packed, rounds=rounds)["ratios"]
         return found
-
-    def close(self) -> None:
-        """End the process."""
-        self._worker = None
-        self._open.close()
 
     def start(self) -> None:
         """Start the process, if it does not run.
@@ -121,31 +102,24 @@ class CompileServer:
         Raises:
             NoAnswerError: If it does not start: no such interpreter, or no jax in it.
         """
-        if self._worker is not None:
-            return
+        try:
+            self.started()
+        except (OSError, WorkerError) as error:
+            raise NoAnswerError(f"{self._python} does not start with jax: {error}") from error
+        self.jax, self.platform = self.greeting["jax"], self.greeting["platform"]
+
+    def _run(self, complaints: Path) -> AbstractContextManager[LiveWorker]:
         program = importlib.util.find_spec("jaxgate.ext.repro.server")
         assert program is not None
         assert program.origin is not None
-        folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="jaxgate-server-")))
         command = [str(self._python), "-I", "-W", "ignore", program.origin]
-        try:
-            worker = self._open.enter_context(start_program(command, folder / "stderr", self._environ))
-            with time_limit(worker, START_S):
-                about = worker.answer()
-                self.jax, self.platform = about["jax"], about["platform"]
-        except (OSError, WorkerError) as error:
-            self.close()
-            raise NoAnswerError(f"{self._python} does not start with jax: {error}") from error
-        self._worker = worker
+        return start_worker(command, complaints, strangers_variables(os.environ))
 
     def _ask(self, programs: Sequence[ServedProgram], **question: Any) -> dict[str, Any]:
         self.start()
-        assert self._worker is not None
         try:
-            with time_limit(self._worker, ANSWER_S):
-                reply = self._worker.ask(programs=[one.packed() for one in programs], **question)
+            reply = self.answer_within(ANSWER_S, programs=[one.packed() for one in programs], **question)
         except (OSError, WorkerError) as error:
-            self.close()
             raise NoAnswerError(str(error)) from error
         if "refused" in reply:
             raise NoAnswerError(reply["refused"])
@@ -155,12 +129,12 @@ class CompileServer:
 TIMEOUT_S = 600.0
 
 
-def run_file(path: Path, python: Path = Path(sys.executable), timeout_s: float = TIMEOUT_S) -> Finished:
-    """Run it to its end, in an empty folder."""
+def run_file(path: Path) -> Finished:
+    """Run a reproduction file to its end as a stranger would: in an empty folder, without what the project sets."""
     with tempfile.TemporaryDirectory(prefix="jaxgate-") as folder:
-        command = [str(python), "-I", str(path.absolute())]
+        command = [sys.executable, "-I", str(path.absolute())]
         try:
             variables = strangers_variables(os.environ)
-            return run_child(command, folder=Path(folder), variables=variables, timeout_s=timeout_s)
+            return run_child(command, folder=Path(folder), variables=variables, timeout_s=TIMEOUT_S)
         except (TimeoutError, OSError) as error:
             return Finished(status=1, stdout="", stderr=str(error))

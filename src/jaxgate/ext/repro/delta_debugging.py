@@ -7,7 +7,7 @@ away in chunks that halve, and what still shows it is gone on with.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -33,41 +33,28 @@ class Step(Generic[T]):
     tries: int  # how many were asked for so far, in all
 
 
+@dataclass
 class Reduction(Generic[T]):
-    """Makes a thing smaller until no move helps any more.
+    """Makes a thing smaller until no move helps any more."""
 
-    Args:
-        moves: Ways to make it smaller, the boldest first.
-        shows: Whether a thing still shows it.
-        size: What shall become small; what is not smaller is not gone on with.
-        over: Whether time is up.
-    """
-
-    def __init__(
-        self,
-        moves: Sequence[Move[T]],
-        *,
-        shows: Callable[[T], bool],
-        size: Callable[[T], tuple[int, ...]],
-        over: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self._moves = moves
-        self._shows = shows
-        self._size = size
-        self._over = over
-        self._refused: set[T] = set()
-        self.tries = 0
+    moves: Sequence[Move[T]]  # ways to make it smaller, the boldest first
+    _: KW_ONLY
+    shows: Callable[[T], bool]  # whether a thing still shows it
+    size: Callable[[T], tuple[int, ...]]  # what shall become small; what is not smaller is not gone on with
+    over: Callable[[], bool] = lambda: False  # whether time is up
+    tries: int = field(default=0, init=False)
+    _refused: set[T] = field(default_factory=set, init=False)
 
     def steps(self, start: T) -> Iterator[Step[T]]:
         """Everything smaller that was found, each smaller than the one before; the last one is the smallest."""
         best = start
-        while not self._over():
+        while not self.over():
             before = best
-            for move in self._moves:
+            for move in self.moves:
                 for found in self._one_by_one(move, best) if move.one_by_one else self._in_chunks(move, best):
                     best = found
                     yield Step(found=best, move=move.name, tries=self.tries)
-            if self._size(best) >= self._size(before):
+            if self.size(best) >= self.size(before):
                 return
 
     def _one_by_one(self, move: Move[T], best: T) -> Iterator[T]:
@@ -99,13 +86,13 @@ class Reduction(Generic[T]):
 
     def _try(self, move: Move[T], best: T, parts: Sequence[str]) -> T | None:
         """The thing without some parts, if it is smaller and shows it."""
-        if self._over():
+        if self.over():
             return None
         found = move.without(best, parts)
-        if found is None or found in self._refused or self._size(found) >= self._size(best):
+        if found is None or found in self._refused or self.size(found) >= self.size(best):
             return None
         self.tries += 1
-        if self._shows(found):
+        if self.shows(found):
             return found
         self._refused.add(found)
         return None

@@ -1,7 +1,4 @@
-"""The file that reproduces a difference: a program for anybody who has jax and NumPy; and the report of a bug around it.
-
-The text of the part of a reproduction file that is the same in all of them.
-"""
+"""The file that reproduces a difference: a program for anybody who has jax and NumPy, put together here."""
 
 from __future__ import annotations
 

@@ -53,14 +53,8 @@ def portable(text: str) -> bytes:
     return bytes(bindings().serialize_portable_artifact(text, OLDEST_FORMAT, True))
 
 
-def readable(payload: bytes) -> str:
-    """The text of what ``portable`` gave, locations with it."""
-    found = bindings().deserialize_portable_artifact(payload, context())
-    return str(found.operation.get_asm(enable_debug_info=True))
-
-
 def without_locations(payload: bytes) -> str:
-    """The same without locations."""
+    """The text of what ``portable`` gave, without locations."""
     return text_of(bindings().deserialize_portable_artifact(payload, context()))
 
 

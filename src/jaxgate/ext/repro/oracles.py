@@ -11,9 +11,8 @@ import numpy as np
 
 from jaxgate.ext.opinion.agreement import compare
 from jaxgate.ext.opinion.traits import read_traits
-from jaxgate.ext.repro import contents, modules
-from jaxgate.ext.repro.compile_server import CompileServer, NoAnswerError, ServedProgram
-from jaxgate.ext.repro.inputs import draw
+from jaxgate.ext.repro import contents, modules, standalone
+from jaxgate.ext.repro.compile_server import CompileServer, ServedProgram
 from jaxgate.ext.repro.model import REDUCED_FACTS
 
 LESS_IS_WORSE = frozenset({"aliased_bytes"})
@@ -57,7 +56,10 @@ class Served:
         """Arguments of one side."""
         text = programs[side] if len(programs) > 1 else programs[0]
         kinds, _ = modules.array_types(modules.parse(text))
-        return [draw(seat, kind, seed) for seat, kind in zip(contents.seats_of(text), kinds, strict=True)]
+        draw: Callable[..., np.ndarray[Any, Any]] = standalone.draw  # the file draws them, too
+        return [
+            draw(seat, kind.dtype, kind.shape, seed) for seat, kind in zip(contents.seats_of(text), kinds, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,17 +185,3 @@ def find_worse(
         if ratio > WORSE and oracle(programs):
             found.append((min(ratio, 1e6), oracle))
     return max(found, key=lambda one: one[0])[1] if found else None
-
-
-@dataclass(frozen=True, slots=True)
-class Guarded:
-    """An oracle for programs that may end their compiler: what does not compile or run shows nothing."""
-
-    oracle: Oracle
-
-    def __call__(self, programs: Programs) -> bool:
-        """Whether a program shows it."""
-        try:
-            return self.oracle(programs)
-        except (NoAnswerError, ValueError):
-            return False

@@ -16,7 +16,7 @@ from jaxgate.keep.strict import CorruptBaselineError
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.outcome import UsageError
 from jaxgate.model.program import StoredProgram
-from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, record_selection
+from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, fresh_environment, record_selection
 from jaxgate.settings import AS_MEASURED, NAMED_LIKE, TARGET
 
 LIST = "all cases: jaxgate baselines --cases"
@@ -123,15 +123,8 @@ def _program(side: Baseline, programs: ProgramStore, whose: str, tests: frozense
 
 def _variables(environ: Mapping[str, str], root: Path) -> dict[str, str]:
     """Of the process that records: it names cases as this project does, and keeps what breaks a claim."""
-    found = {name: value for name, value in environ.items() if not name.startswith(("JAXGATE_", "PYTEST_"))}
-    found |= {name: environ[name] for name in ("JAXGATE_SIZE", "JAXGATE_CPU_DEVICES", TARGET) if name in environ}
-    options = [environ.get("PYTEST_ADDOPTS", ""), "--benchmark-disable"]
-    return found | {
-        "PYTEST_ADDOPTS": " ".join(options).strip(),
-        AS_MEASURED: "1",
-        NAMED_LIKE: str(root.absolute()),
-        "COLUMNS": "400",
-    }
+    options = [*shlex.split(environ.get("PYTEST_ADDOPTS", "")), "--benchmark-disable"]
+    return fresh_environment(environ, options) | {AS_MEASURED: "1", NAMED_LIKE: str(root.absolute())}
 
 
 def _unknown(case: str, root: Path) -> str:

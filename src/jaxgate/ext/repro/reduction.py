@@ -1,7 +1,4 @@
-"""The smallest part of a program, or of both sides, that still shows what the whole shows.
-
-What two programs of a case show, and the smallest part of them that still shows it.
-"""
+"""What two programs of a case show, and the smallest part of them that still shows it."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +17,7 @@ from jaxgate.ext.repro.compile_server import CompileServer, NoAnswerError
 from jaxgate.ext.repro.delta_debugging import Move, Reduction, Step
 from jaxgate.ext.repro.jax_code import NotWrittenError, jax_code, lowered_again
 from jaxgate.ext.repro.model import REDUCED_FACTS, AnonymousProgram, Reduced
-from jaxgate.ext.repro.oracles import Guarded, Oracle, Programs, ResultOracle, Served, TimeOracle, find_worse
+from jaxgate.ext.repro.oracles import Oracle, Programs, ResultOracle, Served, TimeOracle, find_worse
 from jaxgate.keep.machine import Machine
 from jaxgate.model.outcome import UsageError
 
@@ -28,33 +25,28 @@ COARSE = 8
 """Into how many parts a program is divided to find where it can be cut: the middle is tried first."""
 
 
-@dataclass(slots=True)
-class Shrinking:
-    """Ways to make programs smaller. Both sides change alike: what one loses the other one loses, too."""
+def moves() -> list[Move[Programs]]:
+    """Ways to make programs smaller, the boldest first. Both sides change alike: what one loses the other one loses, too."""
+    seats: dict[str, int] = {}  # the seat that each value gets where it becomes an input: no two share one
 
-    # the seat that each value gets where it becomes an input: no two share one
-    seats: dict[str, int] = field(default_factory=dict)
+    def give(programs: Programs, parts: Sequence[str]) -> Programs | None:
+        for name in parts:
+            seats.setdefault(name, 1000 + len(seats))
+        return _all(programs, lambda text: edit.cut(text, inputs=parts, seats=seats))
 
-    def moves(self) -> list[Move[Programs]]:
-        """All of them, the boldest first."""
-        return [
-            Move(name="has its constants written out", parts=lambda _: ["all"], without=_fold, one_by_one=True),
-            Move(name="is given values", parts=_shared, without=self._give),
-            Move(name="returns less", parts=_ranges, without=_return_less, one_by_one=True),
-            Move(name="returns one value", parts=_coarse, without=self._return_one, one_by_one=True),
-            Move(name="leaves operations out", parts=_shared, without=_bypass),
-            Move(name="does a loop once", parts=_loops, without=_unloop, one_by_one=True),
-            Move(name="has smaller arrays", parts=_sizes, without=_resize, one_by_one=True),
-            Move(name="counts less far", parts=_numbers, without=_renumber, one_by_one=True),
-        ]
-
-    def _return_one(self, programs: Programs, parts: Sequence[str]) -> Programs | None:
+    def return_one(programs: Programs, parts: Sequence[str]) -> Programs | None:
         return _all(programs, lambda text: edit.cut(text, output=parts[0]))
 
-    def _give(self, programs: Programs, parts: Sequence[str]) -> Programs | None:
-        for name in parts:
-            self.seats.setdefault(name, 1000 + len(self.seats))
-        return _all(programs, lambda text: edit.cut(text, inputs=parts, seats=self.seats))
+    return [
+        Move(name="has its constants written out", parts=lambda _: ["all"], without=_fold, one_by_one=True),
+        Move(name="is given values", parts=_shared, without=give),
+        Move(name="returns less", parts=_ranges, without=_return_less, one_by_one=True),
+        Move(name="returns one value", parts=_coarse, without=return_one, one_by_one=True),
+        Move(name="leaves operations out", parts=_shared, without=_bypass),
+        Move(name="does a loop once", parts=_loops, without=_unloop, one_by_one=True),
+        Move(name="has smaller arrays", parts=_sizes, without=_resize, one_by_one=True),
+        Move(name="counts less far", parts=_numbers, without=_renumber, one_by_one=True),
+    ]
 
 
 def size(programs: Programs) -> tuple[int, ...]:
@@ -68,15 +60,18 @@ def size(programs: Programs) -> tuple[int, ...]:
 
 
 def reduce_programs(
-    start: Programs,
-    oracle: Oracle,
-    *,
-    budget_s: float,
-    clock: Callable[[], float] = time.monotonic,
+    start: Programs, oracle: Oracle, *, budget_s: float, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Step[Programs]]:
     """Make programs smaller while they show it; each step was verified."""
     end = clock() + budget_s
-    search = Reduction(Shrinking().moves(), shows=Guarded(oracle), size=size, over=lambda: clock() >= end)
+
+    def shows(programs: Programs) -> bool:
+        try:
+            return oracle(programs)
+        except (NoAnswerError, ValueError):  # it may end its compiler: what does not compile or run shows nothing
+            return False
+
+    search = Reduction(moves(), shows=shows, size=size, over=lambda: clock() >= end)
     yield from search.steps(start)
 
 

@@ -1,19 +1,15 @@
 """``jaxgate repro``: one file that shows anybody what changed in a case, without anything of whoever wrote the program.
 
 Exit codes: 0 written · 1 the programs cannot be had, or not without names of their author · 2 the file was written and
-does not run here.
-
-The text of a bug report around a reproduction file.
-
-What came of a reduction, above what its file prints.
+does not run here. The module also writes the text of a bug report, and what came of a reduction.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from jaxgate.cli.console import complain, refuse, tell, write
@@ -61,7 +57,8 @@ def bug_report(
     """
     same = baseline.fingerprints.program == now.fingerprints.program
     before, after = (
-        ", ".join(_version(side, key) for key in _VERSIONS if side.environment.get(key)) for side in (baseline, now)
+        ", ".join(f"{key} {side.environment[key]}" for key in _VERSIONS if side.environment.get(key))
+        for side in (baseline, now)
     )
     if reduced is not None:
         before, after = (f"jax {version}" for version in reduced.versions)
@@ -81,10 +78,6 @@ def bug_report(
         f"## The file\n\n```python\n{file.rstrip()}\n```",
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _version(side: Baseline, key: str) -> str:
-    return f"{key} {side.environment[key]}"
 
 
 def _shown(reduced: Reduced, *, same: bool) -> str:
@@ -127,34 +120,14 @@ _WRITTEN, _CANNOT, _FAILS = 0, 1, 2
 """Exit codes of this command."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What the command was asked for."""
-
-    case: str  # `family/sentence`
-    output: Path | None  # the file; `None` for one named after the case, here
-    issue: bool  # print the text of a bug report around the file instead of what it prints alone
-    folder: str | None  # where the baselines are; `None` for what pytest would take
-    reduce: bool  # write the smallest part that still shows it
-    budget_s: float  # seconds for that
-    python: Path | None  # interpreter of another environment, which is the baseline's side then
-    about: str  # what shall be shown; empty for whatever is worst
-    least: float | None = None  # how much worse a fact must stay; `None` for a power of what it is
-
-    @property
-    def alone(self) -> bool:
-        """Whether today's program is compared with itself: in another environment, or compiled in another way."""
-        return self.python is not None or self.about == "results"
-
-
-def repro(asked: Asked) -> int:
+def repro(asked: argparse.Namespace) -> int:
     """Write the file, run it once where nothing of the project is in sight, and show what it prints.
 
     Returns:
         The exit code.
     """
-    path = asked.output or Path(f"repro-{re.sub(r'[^A-Za-z0-9]+', '-', asked.case).strip('-')}.py")
-    if not asked.reduce and (asked.python or asked.about or asked.least):
+    path = Path(asked.output or f"repro-{re.sub(r'[^A-Za-z0-9]+', '-', asked.case).strip('-')}.py")
+    if not asked.reduce and (asked.python or asked.about or asked.at_least):
         return refuse("repro", "--python, --about and --at-least say what is reduced: add --reduce", _CANNOT)
     if asked.about not in ("", *ABOUT):
         return refuse("repro", f"--about: expected one of {', '.join(ABOUT)}, found {asked.about}", _CANNOT)
@@ -162,13 +135,14 @@ def repro(asked: Asked) -> int:
         return refuse("repro", f"expected a folder that can be written, found {path.absolute().parent}", _CANNOT)
     try:
         _refuse_foreign(path)
-        root = Path(asked.folder) if asked.folder else usual_folder(Path.cwd())
+        root = Path(asked.baselines) if asked.baselines else usual_folder(Path.cwd())
         _progress(f"recording {asked.case} as it is now")
         pair = find_pair(
             asked.case,
             root,
             project=project_of(Path.cwd()),
-            alone=asked.alone,
+            alone=asked.python is not None
+            or asked.about == "results",  # of today's program, in another environment or compiled otherwise
             programs=usual_programs(Path.cwd()),
             environ=_environ(asked),
         )
@@ -216,7 +190,7 @@ def _run(path: Path) -> tuple[Finished, float]:
         return run_file(path), time.monotonic() - begin
 
 
-def written(pair: ProgramPair, name: str, asked: Asked) -> tuple[str, Reduced | None]:
+def written(pair: ProgramPair, name: str, asked: argparse.Namespace) -> tuple[str, Reduced | None]:
     """The text of the file, and what it was reduced to.
 
     Raises:
@@ -237,12 +211,12 @@ def written(pair: ProgramPair, name: str, asked: Asked) -> tuple[str, Reduced | 
     from jaxgate.ext.repro.reduction import reduce_pair  # noqa: PLC0415 - imports JAX
 
     found = reduce_pair(
-        *sides, python=asked.python, about=asked.about, least=asked.least, budget_s=asked.budget_s, progress=_progress
+        *sides, python=asked.python and Path(asked.python), about=asked.about, least=asked.at_least, budget_s=asked.budget, progress=_progress
     )  # fmt: skip
     return repro_file(found.baseline, found.now, body=standalone_source(), name=name), found
 
 
-def _environ(asked: Asked) -> dict[str, str]:
+def _environ(asked: argparse.Namespace) -> dict[str, str]:
     """The variables of the process that records: where results are wrong its compiler leaves out what makes them wrong.
 
     A NaN would keep the case from being recorded; the program is the same.

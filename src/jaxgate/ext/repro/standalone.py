@@ -22,12 +22,20 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 SEED, ROUNDS, SECONDS, LINES = 1, 40, 4.0, 60  # of inputs; most rounds and seconds of timing; lines of the difference
 
 
+def draw(seat, dtype, shape, seed=SEED):  # floats scaled by their fan-in; whole numbers below 8
+    random, kind = np.random.default_rng((seed, seat)), jnp.dtype(dtype)
+    drawn = random.integers(0, 2 if kind.itemsize == 1 else 8, shape)
+    if jnp.issubdtype(kind, jnp.inexact):
+        drawn = random.standard_normal(shape) * max(shape[-2] if len(shape) > 1 else 1, 1) ** -0.5
+    return np.asarray(drawn).astype(kind)
+
+
 class Side:
     """A program, compiled here. Of inputs: place among the arguments, type, shape, division over the mesh."""
 
     def __init__(self, payload, inputs, outputs, *, donated=(), options=None, mesh=None, devices=1, convention=10):
         self.donated, self.devices, self.mesh = donated, devices, mesh
-        self.given = [self.draw(*one) for one in inputs]
+        self.given = [jax.device_put(draw(*one), self.on(spec)) for *one, spec in inputs]
         module = zlib.decompress(base64.b85decode("".join(payload.split())))
         shell = jax.export.export(jax.jit(lambda *_: [jnp.zeros(shape, dtype) for dtype, shape, _ in outputs]))
         exported = dataclasses.replace(
@@ -44,13 +52,6 @@ class Side:
         names, sizes, kinds = self.mesh
         devices, types = np.array(jax.devices()[: self.devices]), tuple(getattr(AxisType, kind) for kind in kinds)
         return NamedSharding(Mesh(devices.reshape(sizes), names, axis_types=types), PartitionSpec(*(spec or ())))
-
-    def draw(self, seat, dtype, shape, spec):  # floats scaled by their fan-in; whole numbers below 8
-        random, kind = np.random.default_rng((SEED, seat)), jnp.dtype(dtype)
-        drawn = random.integers(0, 2 if kind.itemsize == 1 else 8, shape)
-        if jnp.issubdtype(kind, jnp.inexact):
-            drawn = random.standard_normal(shape) * max(shape[-2] if len(shape) > 1 else 1, 1) ** -0.5
-        return jax.device_put(np.asarray(drawn).astype(kind), self.on(spec))
 
     def facts(self):
         memory, cost = self.run.memory_analysis(), self.run.cost_analysis() or {}

@@ -6,21 +6,25 @@ import argparse
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jaxgate.cli.console import refuse, say, tell, unknown
+from jaxgate.cli.console import refuse, say, tell
 from jaxgate.ext import pages
-from jaxgate.model.outcome import GateExit
-
-if TYPE_CHECKING:
-    from jaxgate.model.outcome import RunRecord
+from jaxgate.ext.shards.merge import cases_twice, merged, wrong_with
+from jaxgate.ext.shards.text import headline, page
+from jaxgate.keep.artifacts import Artifacts, ForeignFolderError
+from jaxgate.keep.files import append_page
+from jaxgate.keep.results import RESULTS, UnreadableResultsError, page_of, parse_results, read_run_file
+from jaxgate.model.outcome import GateExit, RunRecord
+from jaxgate.report.printable import json_text
+from jaxgate.settings import STEP_SUMMARY
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Declare ``jaxgate merge``."""
     merging = command(
         "merge",
-        _merge,
+        lambda known: merge([Path(part) for part in known.parts], Path(known.artifacts), of=known.of),
         help="make one run of what the parts of a suite left (--perf-shard), and end as a gate does",
         description="Read the results of all parts, write those of the whole run, its page and its alerts, and end with the "
         "exit code that jaxgate gate would have: 0 fine, 1 a case or a baseline failed, 2 a part is missing or something was "
@@ -35,10 +39,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
 
 
-def _merge(known: argparse.Namespace, rest: list[str]) -> int:
-    return unknown("merge", rest) or merge([Path(part) for part in known.parts], Path(known.artifacts), of=known.of)
-
-
 def merge(paths: Sequence[Path], root: Path, *, of: int = 0, environ: Mapping[str, str] = os.environ) -> int:
     """Put the parts together.
 
@@ -51,10 +51,6 @@ def merge(paths: Sequence[Path], root: Path, *, of: int = 0, environ: Mapping[st
     Returns:
         The exit code of a gate.
     """
-    from jaxgate.ext.shards.merge import cases_twice, merged, wrong_with  # noqa: PLC0415 - reads results with pydantic
-    from jaxgate.ext.shards.text import headline, page  # noqa: PLC0415 - likewise
-    from jaxgate.keep.results import UnreadableResultsError, parse_results, read_run_file  # noqa: PLC0415 - likewise
-
     contents: dict[str, dict[str, Any]] = {}
     parts: dict[str, RunRecord] = {}
     unread: list[str] = []
@@ -72,7 +68,7 @@ def merge(paths: Sequence[Path], root: Path, *, of: int = 0, environ: Mapping[st
     parts = {file: parts[file] for file in order}
     unfit = [*unread, *wrong_with(parts, of)]
     whole = merged([contents[file] for file in order], unfit, list(cases_twice(parts.values())))
-    written = page(whole, of, parts, {file: _page(Path(file)) for file in parts})
+    written = page(whole, of, parts, {file: page_of(Path(file).parent) for file in parts})
     wrong = _leave(root, whole, written, [Path(file) for file in order], environ)
     if wrong:
         return refuse("merge", wrong, int(GateExit.BROKEN))
@@ -85,8 +81,6 @@ def merge(paths: Sequence[Path], root: Path, *, of: int = 0, environ: Mapping[st
 
 def _files(path: Path) -> Iterator[Path]:
     """The results that a path names; a file is named whether it is there or not."""
-    from jaxgate.keep.results import RESULTS  # noqa: PLC0415 - reads results with pydantic
-
     if not path.is_dir():
         yield path
     elif (path / RESULTS).exists():
@@ -95,23 +89,8 @@ def _files(path: Path) -> Iterator[Path]:
         yield from sorted(path.glob(f"*/{RESULTS}"))
 
 
-def _page(file: Path) -> str:
-    from jaxgate.keep.files import read_text  # noqa: PLC0415 - what the command's help does without
-
-    try:
-        return read_text(file.parent / "summary.md")
-    except (OSError, ValueError):
-        return ""
-
-
 def _leave(root: Path, whole: dict[str, Any], page: str, parts: Sequence[Path], environ: Mapping[str, str]) -> str:
     """Write what a run leaves, for ``jaxgate comment``, ``explain`` and a code host; gives why it could not be."""
-    from jaxgate.keep.artifacts import Artifacts, ForeignFolderError  # noqa: PLC0415 - what the command's help does without
-    from jaxgate.keep.files import append_page  # noqa: PLC0415 - likewise
-    from jaxgate.keep.results import RESULTS, parse_results  # noqa: PLC0415 - likewise
-    from jaxgate.report.printable import json_text  # noqa: PLC0415 - likewise
-    from jaxgate.settings import STEP_SUMMARY  # noqa: PLC0415 - likewise
-
     if any(file.resolve().is_relative_to(root.resolve()) for file in parts):
         return f"{root} holds the parts; choose another folder for the whole run with --artifacts"
     artifacts = Artifacts(root)

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import pytest
 
 from jaxgate.engine.run.gate_cost import predict
 from jaxgate.ext.shards.cut import cut
 from jaxgate.plugin.stash import SETTINGS, TESTS
 
-if TYPE_CHECKING:
-    from jaxgate.plugin.gate import Gate
-
 
 def configure(config: pytest.Config) -> None:
     """Cut the suite, where that was asked for."""
     if config.stash[SETTINGS].shard is not None:
         config.pluginmanager.register(Cutter(), "jaxgate-shard")
-
-
-def own_gate(request: pytest.FixtureRequest, benchmark: Any) -> Gate | None:
-    """None: a part has the usual gate."""
-    del request, benchmark
-    return None
 
 
 class Cutter:

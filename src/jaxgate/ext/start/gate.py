@@ -69,7 +69,7 @@ def _judge(job: Job, test: str, session: GateSession, case: str, progress: Annou
     began, _, rest = os.environ.get(STARTS, "").partition("=")
     told, _, folder = rest.partition("=")
     if folder and told != case:  # the test goes on to the one that is
-        return nothing_decided(case, None, "another job is started"), None
+        return nothing_decided(case, "another job is started"), None
     if folder:
         leave(job.start, float(began), Path(folder))
     why = "it is started" if folder else _why_not(session)

@@ -27,16 +27,10 @@ def judge_start(
     first, second = starts
     found = [
         _counted(
-            "missed_programs",
-            "the second process compiles again what the first one kept",
-            _missed(starts, texts),
-            job,
+            "missed_programs", "the second process compiles again what the first one kept", _missed(starts, texts), job
         ),
         _counted(
-            "repeated_programs",
-            "one process asks the compiler again for what it has",
-            _repeated(first, texts[0]),
-            job,
+            "repeated_programs", "one process asks the compiler again for what it has", _repeated(first, texts[0]), job
         ),
         *_limited(job, first, second),
     ]

@@ -6,14 +6,20 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from jaxgate.cli.console import refuse, say, tell, unknown
+from jaxgate.cli.console import refuse, say, tell
+from jaxgate.cli.pytest_arguments import IniError, usual_folder, usual_programs
+from jaxgate.keep.baselines import read_all
+from jaxgate.keep.programs import move_to, named_by, open_programs
+from jaxgate.model.outcome import UsageError
+from jaxgate.model.program import UnreachableError
+from jaxgate.model.words import plural
 
 
 def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     """Declare ``jaxgate store``."""
     command(
         "store",
-        lambda _, rest: unknown("store", rest) or store(Path()),
+        lambda _: store(Path()),
         help="move the programs of baselines out of git into the store that perf_programs names",
         description="Write each program that a baseline names into the store, read it back, then remove the file. Exit codes: "
         "0 all are there, 1 one is missing here and there, 2 the store does not answer, or none is named.",
@@ -29,13 +35,6 @@ def store(start: Path) -> int:
     Returns:
         The exit code.
     """
-    from jaxgate.cli.pytest_arguments import IniError, usual_folder, usual_programs  # noqa: PLC0415 - the help does without
-    from jaxgate.keep.baselines import read_all  # noqa: PLC0415 - likewise
-    from jaxgate.keep.programs import move_to, named_by, open_programs  # noqa: PLC0415 - likewise
-    from jaxgate.model.outcome import UsageError  # noqa: PLC0415 - likewise
-    from jaxgate.model.program import UnreachableError  # noqa: PLC0415 - likewise
-    from jaxgate.model.words import plural  # noqa: PLC0415 - likewise
-
     try:
         root, url = usual_folder(start), usual_programs(start)
         shelf = open_programs(root, url).shelf

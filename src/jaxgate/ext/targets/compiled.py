@@ -139,9 +139,7 @@ def placement(lowered: Lowered) -> Placement:
     positions = {device: place for place, device in enumerate(jax.devices(devices[0].platform))}
     leaves, _ = split_call(lowered, lowered.call)
     return Placement(
-        devices=devices,
-        positions=[positions[device] for device in devices],
-        kinds=[_kind(leaf) for leaf in leaves],
+        devices=devices, positions=[positions[device] for device in devices], kinds=[_kind(leaf) for leaf in leaves]
     )
 
 

@@ -1,7 +1,4 @@
-"""Each target's compiler: its packages, the variables that its process needs, and the text that describes its chip to it.
-
-Kernels that a program for a target must not hold: interpreted ones, which are other programs than the target runs.
-"""
+"""Each target's compiler: its packages, the variables of its process, the text that describes its chip, and kernels that it must not get."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Targets: hardware that is not attached to this machine, for which programs can be compiled all the same.
-
-GPUs as a compiler must know them to compile for one that is not there: figures of public data sheets.
+"""Targets: hardware that is not attached to this machine, for which programs can be compiled; of GPUs with figures of public data sheets.
 
 What depends on the compute capability alone is from the table of technical specifications in NVIDIA's CUDA programming guide:
 https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities

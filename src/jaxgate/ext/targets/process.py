@@ -1,15 +1,11 @@
-"""The process that has a target's compiler: started when it is first asked, and again where it ended.
-
-The compilers of hardware that is not there that a run has started: one for each target, shared by its gates.
-"""
+"""The process that has a target's compiler, started when it is first asked, and all such processes of a run, which its gates share."""
 
 from __future__ import annotations
 
 import base64
 import os
-import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,7 +20,8 @@ from jaxgate.model.program import StoredProgram
 from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.program.export import NotReplayableError, export_whole, load_program
 from jaxgate.observe.trace.lowering import Lowered
-from jaxgate.processes.live_worker import LiveWorker, WorkerError, start_worker, time_limit
+from jaxgate.processes.child import own_program
+from jaxgate.processes.live_worker import KeptWorker, LiveWorker, WorkerError, start_worker
 
 TIMEOUT_S = 3600.0
 """Seconds that one program may take. A training step of ResNet-50 took 121 s for a v5e on two busy cores, one of ViT-B/16 more
@@ -37,7 +34,7 @@ class TargetError(Exception):
     """The compiler of a target refused a program, or ended; the text is its own."""
 
 
-class TargetProcess:
+class TargetProcess(KeptWorker):
     """The compiler of a target, in a process that is started when it is first asked.
 
     Args:
@@ -55,13 +52,9 @@ class TargetProcess:
         timeout_s: float = TIMEOUT_S,
         module: str = "jaxgate.ext.targets.worker",
     ) -> None:
-        self.target = target
-        self._environ = environ
-        self._timeout_s = timeout_s
-        self._module = module
-        self._open = ExitStack()
-        self._worker: LiveWorker | None = None
-        self._version = ""
+        super().__init__(self._run, timeout_s)
+        self.target, self._timeout_s = target, timeout_s
+        self._environ, self._command = environ, [*own_program(module), str(target)]
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
@@ -70,8 +63,8 @@ class TargetProcess:
         Raises:
             NoTargetError: If it is not installed, or does not know the target.
         """
-        self._started()
-        found = {"backend": self._version}
+        self._ready()
+        found = {"backend": self.greeting["version"]}
         for package in COMPILERS[self.target.platform].packages:
             with suppress(PackageNotFoundError):  # it came by another way; its own words name it
                 found[package] = version(package)
@@ -102,11 +95,6 @@ class TargetProcess:
         except TargetError as error:
             raise NotReplayableError(str(error).strip().partition("\n")[0]) from error
 
-    def close(self) -> None:
-        """End the process."""
-        self._worker = None
-        self._open.close()
-
     def _compiled(
         self, content: bytes, lowered: Lowered, donated: tuple[int, ...], options: Mapping[str, str]
     ) -> TargetExecutable:
@@ -121,12 +109,10 @@ class TargetProcess:
         return TargetExecutable(found, placed.devices)
 
     def _ask(self, **question: Any) -> dict[str, Any]:
-        worker = self._started()
+        self._ready()
         try:
-            with time_limit(worker, self._timeout_s):
-                found = worker.ask(**question)
+            found = self.answer_within(self._timeout_s, **question)
         except WorkerError as error:
-            self.close()
             raise TargetError(f"the compiler of {self.target} ended: {error}") from None
         if "refused" in found:
             if _NOTHING_TRIED in found["refused"]:
@@ -136,22 +122,14 @@ class TargetProcess:
             raise TargetError(found["refused"])
         return found
 
-    def _started(self) -> LiveWorker:
-        """The process; a new one if the last one ended."""
-        if self._worker is None:
-            folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="jaxgate-target-")))
-            variables = {**self._environ, **COMPILERS[self.target.platform].variables}
-            worker = self._open.enter_context(
-                start_worker(self._module, [str(self.target)], folder / "stderr", variables)
-            )
-            try:
-                with time_limit(worker, self._timeout_s):
-                    self._version = worker.answer()["version"]
-            except WorkerError as error:
-                self._open.close()
-                raise NoTargetError(str(error)) from None
-            self._worker = worker
-        return self._worker
+    def _run(self, complaints: Path) -> AbstractContextManager[LiveWorker]:
+        return start_worker(self._command, complaints, {**self._environ, **COMPILERS[self.target.platform].variables})
+
+    def _ready(self) -> None:
+        try:
+            self.started()
+        except WorkerError as error:
+            raise NoTargetError(str(error)) from None
 
 
 class OpenCompilers:

@@ -1,7 +1,4 @@
-"""``jaxgate gate`` for several targets: one run for each, in a folder of its own, and one page for all of them.
-
-Several runs of one suite, each for other hardware, on one page: what moved, and where.
-"""
+"""``jaxgate gate`` for several targets: one run for each, in a folder of its own, and one page for all of them."""
 
 from __future__ import annotations
 
@@ -12,11 +9,10 @@ from typing import Any
 
 from jaxgate.cli.console import complain, say, tell
 from jaxgate.cli.pytest_arguments import artifacts_folder, values_of, without_option
-from jaxgate.ext.page.run import PAGE, results_page
+from jaxgate.ext.page.command import PAGE, results_page
 from jaxgate.ext.targets.model import Target
 from jaxgate.keep.artifacts import Artifacts, ForeignFolderError
-from jaxgate.keep.files import read_text
-from jaxgate.keep.results import RESULTS, UnreadableResultsError, parse_results
+from jaxgate.keep.results import RESULTS, UnreadableResultsError, page_of, parse_results
 from jaxgate.model.decision import Status
 from jaxgate.model.outcome import GateExit
 from jaxgate.model.words import plural
@@ -99,9 +95,7 @@ Judged = tuple[tuple[GateExit, str], dict[str, Any] | None]
 
 
 def judge_each(
-    arguments: Sequence[str],
-    environ: Mapping[str, str],
-    judge: Callable[[Sequence[str], Mapping[str, str]], Judged],
+    arguments: Sequence[str], environ: Mapping[str, str], judge: Callable[[Sequence[str], Mapping[str, str]], Judged]
 ) -> tuple[GateExit, str, str]:
     """Run the suite for each target that the arguments name, one after the other.
 
@@ -163,11 +157,8 @@ def _page(
 
 def _part(name: str, folder: Path) -> str:
     """A run's own page; nothing where it left none."""
-    try:
-        page = read_text(folder / "summary.md")
-    except (OSError, ValueError):
-        return ""
-    return f"\n### `{name}`\n\n{page.strip()}\n"
+    page = page_of(folder)
+    return f"\n### `{name}`\n\n{page.strip()}\n" if page else ""
 
 
 def _begin(root: Path) -> Artifacts | None:

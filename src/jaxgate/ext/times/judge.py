@@ -94,13 +94,12 @@ def quantile(freedom: int) -> float:
     return float(stdtrit(freedom, 1 - ALPHA))
 
 
-def decide_stored(limit: StoredLimit, now_ns: float, *, threshold: float = DEFAULT_THRESHOLD) -> Decision:
+def decide_stored(limit: StoredLimit, now_ns: float) -> Decision:
     """Judge one session by the limit.
 
     Args:
         limit: What the recorded sessions allow; one that gates.
         now_ns: Median time of a call now.
-        threshold: Slow-down that SAME must have been able to see.
 
     Returns:
         The decision. ``low`` and ``high`` bound the ratio by the prediction interval, ``pairs`` is the number of
@@ -121,11 +120,11 @@ def decide_stored(limit: StoredLimit, now_ns: float, *, threshold: float = DEFAU
         status = Status.SLOWER
     elif value < -limit.limit:
         status = Status.FASTER
-    elif limit.sees <= threshold:
+    elif limit.sees <= DEFAULT_THRESHOLD:
         status, reason = Status.SAME, f"{reason}, {detectable(limit.sees)}"
     else:
         status = Status.UNDECIDED
-        reason = f"{reason}, {detectable(limit.sees)}, {threshold:.0%} is asked for"
+        reason = f"{reason}, {detectable(limit.sees)}, {DEFAULT_THRESHOLD:.0%} is asked for"
     return Decision(
         status=status,
         ratio=exp(value),
@@ -134,7 +133,7 @@ def decide_stored(limit: StoredLimit, now_ns: float, *, threshold: float = DEFAU
         pairs=limit.sessions,
         margin=allowed,
         sees=limit.sees,
-        threshold=threshold,
+        threshold=DEFAULT_THRESHOLD,
         now_ns=now_ns,
         baseline_ns=exp(limit.location),
         reason=reason,

@@ -12,7 +12,7 @@ from jaxgate.ext.times.text import RecordingOutcome, recording_table
 from jaxgate.model.outcome import UsageError
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.modes.base import InsteadOfTests
-from jaxgate.plugin.session_start import given_instruments, selection, terminal
+from jaxgate.plugin.session_start import given_instruments, prefixed, selection, terminal
 from jaxgate.plugin.stash import SETTINGS
 from jaxgate.processes.pytest_child import child_environment
 from jaxgate.report.printable import count_outcomes
@@ -44,7 +44,8 @@ class TimesRecorder(InsteadOfTests):
             settings, config.rootpath, selection(config), look=instruments.look, record=instruments.record
         )
         try:
-            hardware = instruments.find_hardware(config.rootpath, child_environment(settings))
+            with prefixed(RunKind.RECORD_TIMES.flag):
+                hardware = instruments.find_hardware(config.rootpath, child_environment(settings))
             with Progress(terminal(config), RunKind.RECORD_TIMES.flag) as progress:
                 self._recording.run(hardware, progress)
         except BusyMachineError as error:

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import Any, ClassVar
 
 from jaxgate.model.baseline import Baseline, Provenance
 from jaxgate.model.machine import HardwareKey
 from jaxgate.model.measurement import Fingerprints
-from jaxgate.model.numbers import STRICT, Contract
+from jaxgate.model.numbers import Contract, Strict
 
 TIMES_SCHEMA = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimedSession:
+class TimedSession(Strict):
     """What one fresh process measured of a case."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     provenance: Provenance  # the checkout and the day
     run_ns: float  # median time of one call
@@ -44,10 +41,8 @@ class TimedSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredTimes:
+class StoredTimes(Strict):
     """The content of one file under ``baselines/<hardware>/times/<family>/``; sessions in the order taken."""
-
-    __pydantic_config__: ClassVar[Any] = STRICT
 
     schema: int
     case: str

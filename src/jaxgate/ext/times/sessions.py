@@ -7,7 +7,7 @@ the selection into a folder of its own, and stores what they measured of program
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,9 +21,7 @@ from jaxgate.keep.strict import CorruptBaselineError
 from jaxgate.model.baseline import Baseline, Provenance
 from jaxgate.model.machine import HardwareKey
 from jaxgate.model.measurement import NOT_CALLED, SHARED_CORES
-from jaxgate.model.outcome import UsageError
 from jaxgate.observe.machine.load import MachineState, look, read_ticks
-from jaxgate.processes.hardware_query import ask_hardware
 from jaxgate.processes.pytest_child import RecordSelection, Selection, Side, child_environment, naming, record_selection
 from jaxgate.settings import AS_MEASURED, RunKind, Settings
 
@@ -34,18 +32,6 @@ _OPTION = RunKind.RECORD_TIMES.flag
 
 class BusyMachineError(Exception):
     """The machine is not quiet; the text says what was seen."""
-
-
-def find_hardware(project: Path, environ: Mapping[str, str]) -> HardwareKey:
-    """Ask a process of its own, with these variables, what the first device is.
-
-    Raises:
-        UsageError: If JAX finds none.
-    """
-    try:
-        return ask_hardware(project, environ)
-    except UsageError as error:
-        raise UsageError(f"{_OPTION}: the devices could not be asked: {error}") from None
 
 
 @dataclass(slots=True)

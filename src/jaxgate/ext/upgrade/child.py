@@ -13,7 +13,7 @@ import pytest
 
 from jaxgate.ext.upgrade.model import CaseNote, ClaimNote, TestNote, Warned
 from jaxgate.ext.upgrade.notes import add_note
-from jaxgate.model.decision import Status
+from jaxgate.model.decision import UNMEASURED
 from jaxgate.model.verdict import Verdict
 from jaxgate.observe.errors import describe, project_line_of, raised_in
 from jaxgate.observe.source_lines import is_project_file, short_path
@@ -22,7 +22,6 @@ from jaxgate.report.text import describe_finding
 
 _AT_LINE = re.compile(r" \(at ([^()]+:\d+)\)$")
 """Ends a reason of ``describe``."""
-_UNMEASURED = frozenset({Status.INVALID, Status.RESOURCE_EXHAUSTED})
 
 
 class NoteTaker:
@@ -115,9 +114,7 @@ class NoteTaker:
                     unknown={} if brought is None else brought.unknown,
                 ),
             )
-            wrong = [
-                finding for finding in verdict.findings if finding.status in _UNMEASURED and finding.kind == "case"
-            ]
+            wrong = [finding for finding in verdict.findings if finding.status in UNMEASURED and finding.kind == "case"]
             for finding in wrong[:1]:
                 failed = True
                 self._add(test, "failed", f"{finding.name}: {finding.detail}", "")

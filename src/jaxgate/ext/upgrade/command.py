@@ -13,6 +13,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     upgrading = command(
         "upgrade",
         _upgrade,
+        pytest=True,
         usage="jaxgate upgrade [-h] [REQUIREMENT ...] [NAME=VALUE ...] [--python PYTHON] [pytest arguments ...]",
         help="run the suite in another environment, too, and answer: may I upgrade?",
         description="Record the facts of the suite here and in another environment, time what differs in fresh processes, "
@@ -29,7 +30,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
     )
 
 
-def _upgrade(known: argparse.Namespace, rest: list[str]) -> int:
+def _upgrade(known: argparse.Namespace) -> int:
     from jaxgate.ext.upgrade.run import upgrade  # noqa: PLC0415 - loads what `jaxgate --help` does without
 
-    return upgrade(rest, known.python)
+    return upgrade(known.rest, known.python)

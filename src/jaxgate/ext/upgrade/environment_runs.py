@@ -118,7 +118,6 @@ def run_environments(
     progress: Callable[[str], None],
     here: Mapping[str, str],
     record: RecordSelection = record_selection,
-    seed: int | None = None,
 ) -> Comparison:
     """Record the selected tests several times in both environments.
 
@@ -133,7 +132,6 @@ def run_environments(
         progress: Called with what is being done.
         here: The variables of this environment.
         record: Records the tests in a process of an environment.
-        seed: The order is drawn from it; drawn itself by default.
 
     Raises:
         UsageError: If the other environment cannot be made, or one of them collects nothing.
@@ -145,7 +143,7 @@ def run_environments(
         "here": Side(project, here, OPTION, Path(sys.executable), into / "cache-here"),
         "there": Side(project, variables, OPTION, python, into / "cache-there"),
     }
-    seed = secrets.randbits(32) if seed is None else seed
+    seed = secrets.randbits(32)
     order = ["here", "there"] * count
     random.Random(seed).shuffle(order)  # noqa: S311 - an order, not a secret
     folders: dict[str, list[Path]] = {"here": [], "there": []}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from jaxgate.plugin.stash import SETTINGS
@@ -16,8 +14,3 @@ def configure(config: pytest.Config) -> None:
         from jaxgate.ext.upgrade.child import NoteTaker  # noqa: PLC0415 - what one kind of process needs
 
         config.pluginmanager.register(NoteTaker(config, into), "jaxgate-notes")
-
-
-def own_gate(request: pytest.FixtureRequest, benchmark: Any) -> None:
-    """None: gates are those of any run."""
-    del request, benchmark

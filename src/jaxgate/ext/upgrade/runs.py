@@ -23,8 +23,7 @@ from jaxgate.ext.upgrade.launches import may_be_faster, may_be_slower
 from jaxgate.ext.upgrade.model import SideNotes, SideRecord, TestNote
 from jaxgate.ext.upgrade.notes import read_notes
 from jaxgate.ext.upgrade.venv import prepare_environment
-from jaxgate.keep.baselines import baseline_files, read_baseline
-from jaxgate.keep.strict import CorruptBaselineError
+from jaxgate.keep.baselines import read_all
 from jaxgate.model.baseline import Baseline, Launches
 from jaxgate.model.outcome import UsageError
 from jaxgate.model.words import plural
@@ -93,7 +92,8 @@ def record_upgrade(
     for name in _SIDES:
         progress(f"recording the facts of {plural(len(tests), 'test')} {name}")
         found[name] = record_facts(sides[name], chosen, tests, into / f"facts-{name}", record)
-        reason = _first_reason(found[name].notes)
+        failed = (note for note in found[name].notes.tests.values() if note.outcome == "failed")
+        reason = next((f": {note.test}: {note.why}" for note in failed), "")
         if not found[name].baselines and (name == "here" or not reason):  # what cannot run there is an answer
             raise UsageError(f"no case was recorded {name}{reason or ': no test gates'}")
     if found["there"].baselines:
@@ -134,7 +134,7 @@ def record_facts(
     else:
         raise UsageError(f"{MAX_DEATHS + 1} processes died, the last one in {test}")
     known = _read(notes)
-    return SideRecord(baselines=_load(into), notes=replace(known, tests={**known.tests, **died}))
+    return SideRecord(baselines=_baselines(into), notes=replace(known, tests={**known.tests, **died}))
 
 
 def _launch(
@@ -168,7 +168,7 @@ def _launch(
                 failed = record(sides[name], Selection(asked, "", ""), folder)
             except BrokenRecordingError as error:
                 failed = dict.fromkeys(asked, f"its process ended with {_how(error.status)}")
-            found = _load(folder)
+            found = _baselines(folder)
             for case in still:
                 if case in found and tests[case] not in failed:
                     taken[case][name].append(found[case])
@@ -192,16 +192,9 @@ def _pairs(taken: Mapping[Name, Sequence[Baseline]], lost: str) -> Launches:
     return Launches(here=tuple(taken["there"]), there=tuple(taken["here"]), why_not="")
 
 
-def _load(folder: Path) -> dict[str, Baseline]:
+def _baselines(folder: Path) -> dict[str, Baseline]:
     """What a folder holds, by case; a file that cannot be trusted counts as not recorded."""
-    found = {}
-    for path in baseline_files(folder):
-        try:
-            baseline = read_baseline(path)
-        except CorruptBaselineError:
-            continue
-        found[baseline.case] = baseline
-    return found
+    return {one.case: one for one in read_all(folder)[0].values()}
 
 
 def _read(notes: Path) -> SideNotes:
@@ -209,10 +202,6 @@ def _read(notes: Path) -> SideNotes:
         return read_notes(notes)
     except (OSError, ValueError) as error:
         raise UsageError(f"what a process noted cannot be read: {error}") from None
-
-
-def _first_reason(notes: SideNotes) -> str:
-    return next((f": {note.test}: {note.why}" for note in notes.tests.values() if note.outcome == "failed"), "")
 
 
 def _how(status: int) -> str:

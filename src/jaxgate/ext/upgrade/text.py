@@ -33,7 +33,6 @@ _TITLES = {
     Section.COMPILES_FASTER: "tracing and compiling: faster there",
     Section.RUNS_FASTER: "calls: faster there",
 }
-_ANSWERS = {Answer.YES: "yes", Answer.NO: "no", Answer.UNKNOWN: "not known"}
 _ICONS = {Answer.YES: "✅", Answer.NO: "❌", Answer.UNKNOWN: "⚠️"}
 _BY_CLOCK = {Section.COMPILES_SLOWER, Section.RUNS_SLOWER, Section.COMPILES_FASTER, Section.RUNS_FASTER}
 
@@ -71,7 +70,7 @@ def answer_line(report: UpgradeReport) -> str:
         if (groups := report.of(section))
     ]
     found = ", ".join([*counts, f"{len(report.same)} the same"])
-    return f"{_ANSWERS[report.answer]}: {plural(len(report.cases), 'case')}: {found}"
+    return f"{report.answer}: {plural(len(report.cases), 'case')}: {found}"
 
 
 def _cases(groups: Sequence[Group]) -> int:
@@ -114,7 +113,8 @@ def _described(group: Group) -> tuple[str, str]:
     where = f" ({shortlist(families, MAX_FAMILIES)})" if several else ""
     numbers = _numbers(first).replace(" ", _GLUE)
     most = f"{'most: ' if several else ''}{first.case} {numbers}".rstrip() if numbers or not several else ""
-    return f"{_headline(group)}{lines}{where}", f"{most}{_detail(first) if not several else ''}"
+    detail = f" ({first.detail})" if first.detail and not several else ""
+    return f"{_headline(group)}{lines}{where}", f"{most}{detail}"
 
 
 def _headline(group: Group) -> str:
@@ -135,10 +135,6 @@ def _numbers(change: Change) -> str:
     there, here = show_pair(change.what, change.there, change.here)
     ratio = show_ratio(change.there, change.here)
     return f"{here} → {there}{f' = {ratio}' if ratio else ''}"
-
-
-def _detail(change: Change) -> str:
-    return f" ({change.detail})" if change.detail else ""
 
 
 def _wrapped(text: str, width: int, indent: str, hanging: str) -> list[str]:

@@ -1,9 +1,7 @@
-"""An interpreter that has what was asked of the other environment.
+"""An interpreter that has what was asked of the other environment, or which Python would do where there is no release for this one.
 
 A requirement is installed into a virtual environment of its own, made once and kept; all other packages come
 from this one, at the versions that they have here. Of another Python, which cannot use them, all are installed.
-
-Where a requirement has no release for a Python: which one would do, and how it is named here.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,10 +26,10 @@ def short_arguments(text: str) -> str:
 
 def write_lock(file: Path, lock: Lock) -> None:
     """Write it aside and rename it."""
-    lines = [
-        "\t".join(("program", key.function, key.arguments, str(known.compiles), _facts(known.facts)))
-        for key, known in sorted(lock.programs.items())
-    ]
+    lines = []
+    for key, known in sorted(lock.programs.items()):
+        facts = " ".join(f"{name}={value}" for name, value in sorted(known.facts.items()))
+        lines.append("\t".join(("program", key.function, key.arguments, str(known.compiles), facts)))
     lines += [f"again\t{function}\t{count}" for function, count in sorted(lock.again.items())]
     lines += [f"test\t{test}" for test in sorted(lock.tests)]
     text = "\n".join([_HEAD, f"recorded\t{lock.jax}\t{lock.hardware}", *lines]) + "\n"
@@ -89,7 +88,3 @@ class _Lines:
             self.programs[Key(rest[0], rest[1])] = Known(int(rest[2]), {name: int(value) for name, value in pairs})
         elif line and not line.startswith("#"):
             raise ValueError(kind)
-
-
-def _facts(facts: Mapping[str, int]) -> str:
-    return " ".join(f"{name}={value}" for name, value in sorted(facts.items()))

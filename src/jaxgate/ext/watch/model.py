@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
-from jaxgate.model.numbers import STRICT
+from jaxgate.model.numbers import Strict
 
 IMPORT = "(import)"
 """Stands for a test where modules compile while they are imported."""
@@ -60,10 +59,8 @@ class Made:
 
 
 @dataclass(slots=True)
-class Seen:
+class Seen(Strict):
     """What one process saw."""
-
-    __pydantic_config__: ClassVar = STRICT
 
     tests: dict[str, float] = field(default_factory=dict)  # seconds of each
     made: list[Made] = field(default_factory=list)

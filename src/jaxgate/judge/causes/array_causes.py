@@ -5,17 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from jaxgate.judge.causes.growth import (
-    BUFFERS,
-    RUN,
-    at,
-    count_of,
-    counted,
-    elements,
-    grown,
-    more_of,
-    total_elements,
-)
+from jaxgate.judge.causes.growth import BUFFERS, RUN, at, count_of, counted, elements, grown, more_of, total_elements
 from jaxgate.judge.difference import Difference
 from jaxgate.judge.policy import BY_NAME
 from jaxgate.model.baseline import Baseline
@@ -28,7 +18,7 @@ _PRODUCTS = ("stablehlo.convolution", "stablehlo.dot_general")
 _TURNS = 8
 """Copies from which on they are those of a loop."""
 _FEWER = 10
-"""An array of a tenth of the largest one, or less, is none of those that matter."""
+"""An array of at most a tenth of the largest one does not matter."""
 _FILLING = ("stablehlo.pad", "stablehlo.concatenate")
 _OF_LARGER = RUN | {"matmul_flops"}
 _OF_PROGRAMS = _OF_LARGER | {
@@ -109,7 +99,7 @@ def copies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
 
 
 def jumps_more(now: Measurement, baseline: Baseline | None) -> str:
-    """The arrays in which gathers and scatters pick single elements more often than before; empty as above."""
+    """Arrays in which gathers and scatters pick more single elements than before; empty if there are none, or unknown."""
     if baseline is None or not baseline.kernels:
         return ""
     ours, theirs = ({label: n for label, n in side.kernels.items() if APART in label} for side in (now, baseline))
@@ -193,7 +183,7 @@ def _is_larger(before: str, now: str) -> bool:
 
 
 def stores_each_step(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """A loop that writes an array for each of its steps, which another reads or nothing given is as large as: kept for the way back."""
+    """A loop writes an array at each step for the way back: another loop reads it, or it exceeds all arguments and results."""
     if baseline is None:
         return
     new = more_of(now.operations, baseline.operations)

@@ -1,7 +1,4 @@
-"""Loops and conditions: a loop that is gone, came instead, or is unrolled in part; constants, which decide how often it turns.
-
-A condition that no longer chooses what is run: under ``vmap`` a ``cond`` becomes a select, a loop goes on for the last.
-"""
+"""Causes in loops and conditions: a loop that is gone, new, unrolled or longer, a condition that became a select."""
 
 from __future__ import annotations
 
@@ -40,9 +37,9 @@ _GLUE = frozenset(
         "stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice",
     }
 )  # fmt: skip
-"""Operations that choose, index, and keep what a loop hands on: a body written out has more of the others, too."""
+"""Operations that choose, index, and keep what a loop hands on: more of these alone shows no body that is written out."""
 _BETWEEN = _GLUE | {LOOP}
-"""What a body that stands there more than once has more or less of, however often that is."""
+"""Operations whose number does not follow how often a body is written out."""
 _MOSTLY = 0.75
 """Share of the operations of a kind that are new, from which on their lines are those of what was written out."""
 _TURNS = 8
@@ -164,10 +161,8 @@ def _given(leaf: Argument, before: Argument) -> str:
 def other_constants(now: Measurement, changes: Iterable[str], *, alone: bool) -> Cause | None:
     """Only constants differ between two programs: steps, tolerances and bounds decide how often a loop turns.
 
-    Args:
-        now: Today's measurement.
-        changes: Lines of the difference of both programs; ``None`` is returned if anything else is in them.
-        alone: Whether nothing else changed, such as the environment; without that, or without a loop, it is a guess.
+    ``None`` if ``changes`` (lines of the difference of both programs) hold anything else. A guess where something else
+    changed too, such as the environment (not ``alone``), or without a loop.
     """
     lines = [line for line in changes if not line.startswith(("@@", " "))]
     before, after = ([_CONSTANT.fullmatch(line) for line in lines if line.startswith(sign)] for sign in "-+")
@@ -190,10 +185,9 @@ def _number(value: str) -> str:
 
 
 def _where(now: Measurement, baseline: Baseline) -> str:
-    """The place of what there is most more of: the loop that it stood in has none any more.
+    """The place of what grew most: a loop that is written out has no place of its own any more.
 
-    What was there often already stands elsewhere, too: an optimiser has as many sums as a body. So operations come first
-    of which nearly all are new.
+    Operations of which nearly all are new come first: an optimiser has as many sums as a body.
     """
     growth = more_of(now.operations, baseline.operations)
     known = [name for name in growth if now.culprits.lines.get(name)]
@@ -215,7 +209,7 @@ _SELECT = "stablehlo.select"
 _PARTS = re.compile(r"x(?=\w)")
 """Between the extents and the element of a type: ``8x64xcomplex<f32>`` has three."""
 _ANY = "stablehlo.reduce i1"
-"""What asks whether one of a batch is not done."""
+"""The operation that asks whether one element of a batch is not done."""
 _OF_BRANCHES = WORK | {"matmul_flops", "collectives", "collective_bytes", "compile_ns"}
 
 

@@ -1,7 +1,4 @@
-"""Two histograms side by side, in words: what there is more of, with its line.
-
-Quantities that move together: what a cause explains of a program, in sets that causes share.
-"""
+"""What there is more of than before, in words and with its line; and the sets of quantities that a cause can explain."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ _PLUMBING = re.compile(r"stablehlo\.(broadcast_in_dim|reshape|bitcast_convert|io
 _FITS = 220
 """Characters of a line that a person still reads, less what is said around it: what does not fit is left out."""
 _FOLDERS = re.compile(r"(?<= at )\S*/")
-"""Those of a source line: where a project lies does not decide what is said of it."""
+"""The folders of a source line: where a project lies does not decide what is said of it."""
 
 
 def more_of(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
@@ -109,7 +106,7 @@ ARITHMETIC = frozenset({"xla_flops", "transcendentals"})
 RUN = BUFFERS | ARITHMETIC | {"run_ns"}
 """What one run of a program takes."""
 WORK = RUN | {"random_bits", "stablehlo_ops", "trace_equations", "trace_calls", "kernels"}
-"""The same of a program that is also longer or shorter as a text."""
+"""What one run of a program takes, and its length as a text."""
 MEMORY = frozenset({"peak_bytes", "state_bytes"})
 """Sums over arguments, results and temporaries."""
 COMPILED = BUFFERS | ARITHMETIC | MEMORY | {"aliased_bytes", "argument_bytes", "output_bytes", "kernels"}

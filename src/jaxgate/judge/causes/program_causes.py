@@ -1,9 +1,4 @@
-"""Library routines, such as factorisations and sorts: one that is called anew, or in the place of a cheaper one.
-
-``jax.checkpoint`` that is lost, keeps more than before, or is not held back: memory instead of recomputation.
-
-Matrix products of the same shapes and wider floats than before: slower on every accelerator, also if memory shrinks.
-"""
+"""Causes in a program's own work: library routines, ``jax.checkpoint``, and matrix products of wider types."""
 
 from __future__ import annotations
 
@@ -50,9 +45,9 @@ _ORDERING = (
     ("top_k", r"top_?k", 1.0),
     ("sort", r"stablehlo\.sort", 5.0),
 )
-"""The same for each element: a sort brings all of them into order."""
+"""Name, what its calls are called, and operations for each element: a sort brings all of them into order."""
 _SIGNIFICANT = 8
-"""A routine on arrays that are smaller by more than this than what else grew explains nothing."""
+"""A routine explains nothing if its arrays are smaller than what else grew by more than this factor."""
 _OF_ROUTINES = WORK | PHASES | {"output_bytes", "constant_bytes"}
 
 
@@ -236,9 +231,7 @@ class WiderProduct:
 def wider_products(now: Mapping[str, int], before: Mapping[str, int]) -> list[WiderProduct]:
     """Find products of which there are fewer than before, and as many more of the same shapes and a wider type.
 
-    Args:
-        now: Products of one call, by their operands: ``float32[8,64] x float32[64,64]``.
-        before: Those of the baseline.
+    Labels are the operands of a product: ``float32[8,64] x float32[64,64]``.
     """
     fewer: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for label, less in more_of(before, now).items():
@@ -271,7 +264,7 @@ def compare_products(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
 
 
 def multiplies_wider(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Which ones, with the source line of each; the casts around them follow.
+    """Products that became wider, each with its source line; the casts around them follow.
 
     Where one operand alone became wider, the cast that widens it is the cause, and named by itself.
     """
@@ -288,5 +281,5 @@ def _shapes(label: str) -> str:
 
 
 def _bits(label: str) -> int:
-    """Those of the widest operand; of a complex number each part."""
+    """Bits of the widest operand; of a complex number those of each part."""
     return max((int(real or 0) or int(both) // 2 for real, both in _BITS.findall(label)), default=0)

@@ -38,17 +38,7 @@ from jaxgate.judge.causes.control_flow import (
     unrolled,
     unrolled_in_part,
 )
-from jaxgate.judge.causes.growth import (
-    BUFFERS,
-    COMPILED,
-    MEMORY,
-    PHASES,
-    RUN,
-    WORK,
-    grown,
-    heaviest,
-    total_elements,
-)
+from jaxgate.judge.causes.growth import BUFFERS, COMPILED, MEMORY, PHASES, RUN, WORK, grown, heaviest, total_elements
 from jaxgate.judge.causes.program_causes import (
     exchanges_routines,
     held_back_no_more,
@@ -74,16 +64,10 @@ Finder = Callable[[Measurement, Baseline | None], Iterator[Cause]]
 def rank_causes(
     now: Measurement, baseline: Baseline | None, red: Collection[str], *, changed: str = ""
 ) -> tuple[Cause, ...]:
-    """Name what made some quantities worse, the cause that explains most of them first.
+    """Name what made some quantities worse, by the rule in docs/facts.md ("One culprit first").
 
-    Args:
-        now: Today's measurement.
-        baseline: What it is held against, if there is anything.
-        red: Facts, phases and ``run_ns`` that got worse, or that a broken claim is about.
-        changed: What is known of a baseline that cannot be compared: how today's arguments differ.
-
-    Returns:
-        Causes that explain at least one of them, ranked by the rule in docs/facts.md ("One culprit first").
+    ``red`` are facts, phases and ``run_ns`` that got worse, or that a broken claim is about. ``changed`` says how
+    today's arguments differ from those of a baseline that cannot be compared.
     """
     found = [cause for finder in _FINDERS for cause in finder(now, baseline)]
     if changed:
@@ -125,7 +109,7 @@ def _made_anew(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
 
 
 def _thrown_away(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """What tracing writes in vain; where the program grew with it, that grew for a reason of its own."""
+    """Work that is traced and not used; where the program grew with it, that grew for a reason of its own."""
     written, kept = (_more(now, baseline, name) for name in ("trace_equations", "stablehlo_ops"))
     if now.culprits.thrown_away and written > 4 * max(0, kept):
         yield Cause(
@@ -312,58 +296,14 @@ def _operates(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
 
 
 _FINDERS: tuple[Finder, ...] = (
-    _retraced,
-    _jitted_no_more,
-    _made_anew,
-    _thrown_away,
-    carries_growth,
-    _traces_more,
-    _not_donated,
-    _donation_lost,
-    _calls_python,
-    _captures,
-    _placed,
-    needs_variants,
-    launches,
-    waits,
-    donates_less,
-    arrives,
-    _sends,
-    _traced_otherwise,
-    runs_all_branches,
-    takes_more_turns,
-    unrolled,
-    unrolled_in_part,
-    exchanges_routines,
-    keeps_more,
-    recomputes_more,
-    held_back_no_more,
-    stores_each_step,
-    takes_larger_arrays,
-    jumps,
-    repeats_arrays,
-    done_at_once,
-    one_by_one,
-    _multiplies,
-    _draws_more,
-    holds_larger_blocks,
-    keeps_no_name,
-    _widens,
-    multiplies_wider,
-    _returns_more,
-    calls_more_python,
-    starts_later,
-    compiles_again_at_first,
-    keeps_arrays,
-    makes_cycles,
-    waits_between,
-    _same_program,
-    copies,
-    repeats_routines,
-    _takes_most,
-    _operates,
-    _holds,
-)
+    _retraced, _jitted_no_more, _made_anew, _thrown_away, carries_growth, _traces_more, _not_donated, _donation_lost,
+    _calls_python, _captures, _placed, needs_variants, launches, waits, donates_less, arrives, _sends,
+    _traced_otherwise, runs_all_branches, takes_more_turns, unrolled, unrolled_in_part, exchanges_routines,
+    keeps_more, recomputes_more, held_back_no_more, stores_each_step, takes_larger_arrays, jumps, repeats_arrays,
+    done_at_once, one_by_one, _multiplies, _draws_more, holds_larger_blocks, keeps_no_name, _widens,
+    multiplies_wider, _returns_more, calls_more_python, starts_later, compiles_again_at_first, keeps_arrays,
+    makes_cycles, waits_between, _same_program, copies, repeats_routines, _takes_most, _operates, _holds,
+)  # fmt: skip
 """In the order in which one follows from another."""
 
 

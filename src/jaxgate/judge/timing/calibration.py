@@ -1,7 +1,7 @@
 """The margin that a calibration gives a case: where it holds, and how wide it is. Pure.
 
-It can only widen a margin, up to the cap of all. A high floor makes nothing green: SAME must still have been able to see
-a slow-down of 10 %, so that the case is UNDECIDED.
+It can only widen a margin, up to the cap of all. A high floor makes nothing green: a case whose SAME could not have
+seen a slow-down of 10 % is UNDECIDED.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from jaxgate.judge.claims import breaks
-from jaxgate.judge.order import ALWAYS_FAIL, conclude
+from jaxgate.judge.order import conclude
 from jaxgate.model.claim import Claim
-from jaxgate.model.decision import Status
+from jaxgate.model.decision import ALWAYS_FAIL, Status
 from jaxgate.model.duel import RepeatOutcome
 from jaxgate.model.verdict import Finding, TimeVerdict, Verdict
 
@@ -22,7 +22,7 @@ MANY = 5
 MANY_SHARE = 0.20
 """More slow-downs than this many, and than this share of the cases, may be the machine's doing."""
 PROBES = 3
-"""Of so many the largest are repeated with their controls, before the machine is accused or the cases."""
+"""So many of the largest are repeated with their controls, before the machine is accused or the cases."""
 
 
 def too_many(suspects: int, cases: int) -> bool:
@@ -31,13 +31,9 @@ def too_many(suspects: int, cases: int) -> bool:
 
 
 def blames_machine(probed: Sequence[Verdict]) -> bool:
-    """Whether it is the machine that made many cases slower at once, and not something that they share.
+    """Whether the machine made many cases slower at once: a control differed, or none of ``PROBES`` came again.
 
-    Args:
-        probed: The largest of them, after fresh processes repeated them with their controls.
-
-    Returns:
-        True where a control differed, or where not one of ``PROBES`` came again.
+    ``probed`` are the largest of them, after fresh processes repeated them with their controls.
     """
     came_again = [verdict for verdict in probed if verdict.status in (Status.SLOWER, Status.REGRESSED)]
     return any(verdict.accuses_machine for verdict in probed) or (len(probed) >= PROBES and not came_again)
@@ -64,13 +60,8 @@ def settle_time(
 ) -> Verdict:
     """Judge a case after what one clock found was repeated.
 
-    Args:
-        verdict: The verdict of the case so far.
-        outcomes: What the fresh processes found; empty if none were started.
-        machine: Whether the run as a whole accuses the machine.
-        claim: The claim that the duel decides; ``None`` for a slow-down against the baseline's program.
-        strict: Whether a missing or stale baseline fails too.
-        wanted: How many processes must agree.
+    ``outcomes`` is empty if no fresh process was started; ``claim`` is ``None`` for a slow-down against the baseline's
+    program.
 
     Returns:
         SLOWER if every process agrees, REGRESSED for a claim; UNDECIDED if one does not; INVALID if the machine

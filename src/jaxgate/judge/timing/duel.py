@@ -43,9 +43,7 @@ def sign_level(count: int, pairs: int) -> float:
 def bounds(values: Sequence[float], count: int) -> tuple[float, float]:
     """One-sided lower and upper bounds of the median: order statistics.
 
-    Args:
-        values: The sample.
-        count: How many values must lie beyond a bound; 39 of 60 makes it the 22nd from either end.
+    ``count`` values must lie beyond a bound: 39 of 60 make it the 22nd from either end.
     """
     ordered = sorted(values)
     rank = len(ordered) - count
@@ -84,11 +82,8 @@ def decide(
 ) -> Decision:
     """Judge the pairs taken so far.
 
-    Args:
-        duel: The raw times.
-        threshold: Slow-down that SAME must have been able to see; otherwise the verdict is UNDECIDED.
-        own_margin: The case's own margin.
-        count: Pairs that must lie beyond the margin; that of the look by default.
+    ``threshold`` is the slow-down that SAME must have been able to see. ``count`` pairs must lie beyond the margin; by
+    default as many as at the look.
 
     Raises:
         BrokenDuelError: If there are too few pairs to decide anything, a time is not positive, or something

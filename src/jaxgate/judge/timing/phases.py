@@ -19,11 +19,11 @@ from jaxgate.model.policy import FactPolicy
 from jaxgate.model.verdict import Finding
 
 STILL_OPEN = frozenset({"trace_ns", "trace_wait_ns", "dispatch_ns"})
-"""What an identical program in the same environment leaves open: how Python gets there."""
+"""Phases that an identical program in the same environment leaves open: those of the Python that leads to it."""
 AROUND_PROGRAMS = frozenset({"host_ns", "first_call_ns"})
-"""What identical programs leave open besides, where the plain Python around them is not the same."""
+"""Further phases that identical programs leave open, where the plain Python around them changed."""
 IMPORTS_NS = 3_000_000_000
-"""What the first call of plain Python may take besides: it imports what no test before it has imported."""
+"""Further time that the first call of plain Python may take, for imports that no test before it has made."""
 
 
 def compare_phases(difference: Difference, record: StoredBaseline) -> Iterator[Finding]:
@@ -61,12 +61,6 @@ def settle_phases(
     findings: Sequence[Finding], before: Phases, launches: Sequence[Phases | str], *, wanted: int
 ) -> tuple[Finding, ...]:
     """Judge red phases again after fresh processes measured them. Pure.
-
-    Args:
-        findings: All of a case.
-        before: The baseline's phases.
-        launches: What each fresh process measured, or why it measured nothing.
-        wanted: How many must agree.
 
     Returns:
         The findings: a phase stays REGRESSED if every process is beyond what is allowed, is UNDECIDED if one is not,

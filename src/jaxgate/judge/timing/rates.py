@@ -1,7 +1,4 @@
-"""The least time that each resource of a chip would need for a program: an estimate, and no verdict.
-
-Scaling efficiency: the rates of one series of cases side by side. Pure, and shown only: each time is gated by its duel.
-"""
+"""The least time that each resource of a chip needs for a program, and scaling efficiency: only shown, duels gate."""
 
 from __future__ import annotations
 
@@ -55,8 +52,8 @@ def _traced(demand: Demand, rates: Rates, types: Collection[str]) -> float:
 def scaling(verdicts: Iterable[Verdict]) -> tuple[Scaling, ...]:
     """Compare the rates of cases that share a series, on devices of the same kind.
 
-    Of strong scaling (the same work) and of weak scaling (so much for each device) the efficiency is the same
-    quotient. Virtual CPU devices share their cores and show nothing: they are left out.
+    The efficiency of strong scaling (the same work) and of weak scaling (so much for each device) is the same quotient.
+    Virtual CPU devices share their cores and show nothing: they are left out.
     """
     rates: defaultdict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
     for verdict in verdicts:

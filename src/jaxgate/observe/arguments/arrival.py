@@ -67,13 +67,8 @@ def add_arrivals(
 ) -> tuple[Argument, ...]:
     """Note of each dynamic argument how it arrives at every call.
 
-    Args:
-        signature: The arguments of the program.
-        stage: The program.
-        wanted: The sharding of each argument in its executable; ``None`` for one that it does not use.
-        given: The arguments as the project gives them.
-        call: The same, on the device.
-        following: Leaves of the second call, by ``describe_next``; empty where nothing is threaded.
+    ``wanted`` has ``None`` for an argument that the executable does not use; ``call`` is ``given`` on the device;
+    ``following`` comes from ``describe_next``, empty where nothing is threaded.
     """
     first = [describe_given(leaf) for leaf in jax.tree.leaves(given)]
     later = first
@@ -88,7 +83,7 @@ def add_arrivals(
 
 
 def _arriving(leaf: Argument, given: Given, info: Any, wanted: Any) -> Argument:
-    """An argument that the program does not use costs nothing: JAX drops it before the call."""
+    """An argument with how it arrives. One that the program does not use costs nothing: JAX drops it before the call."""
     shape = tuple(info.shape)
     if given.sharding is None:
         elements = 0 if wanted is None else math.prod(wanted.shard_shape(shape)) * len(wanted.addressable_devices)

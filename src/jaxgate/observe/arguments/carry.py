@@ -62,9 +62,7 @@ def positions_of(function: Callable[..., Any], args: Sequence[Any], wanted: Name
 class Carry:
     """Feeds arguments from the result: from all of it, or from the element of a tuple that has their shape.
 
-    Args:
-        positions: The arguments to feed.
-        required: Whether it is an error that the result holds nothing of their shape.
+    If it is ``required``, a result that holds nothing of their shape is an error.
     """
 
     def __init__(self, positions: tuple[int, ...], *, required: bool) -> None:
@@ -124,7 +122,7 @@ def carry_donated(lowered: jax.stages.Lowered, args: tuple[Any, ...]) -> Carry |
 def undeclared_state(
     output: Any, args: tuple[Any, ...], names: Sequence[str]
 ) -> tuple[tuple[Any, ...] | None, str, str]:
-    """The tree among the arguments that a result is the next one of, where nobody said so and its weak types differ.
+    """Find a tree among the arguments that the result continues undeclared, with other weak types.
 
     Only trees count: arrays of one shape are everywhere. Where nothing differs, JAX has the program of the next step.
 
@@ -152,9 +150,9 @@ def undeclared_state(
 
 
 def _alike(left: Any, right: Any) -> bool:
-    """Whether two trees have one structure and equal shapes; dtypes may drift, that is what is looked for.
+    """Whether two trees have one structure and equal shapes; dtypes may differ, as their drift is looked for.
 
-    Random keys have no numbers to drift to: nothing else stands for one, nor one for a key of another kind.
+    Random keys have no numbers to drift to: they match only keys of the same kind.
     """
     if jax.tree.structure(left) != jax.tree.structure(right):
         return False
@@ -188,10 +186,6 @@ def _keys(tree: Any) -> list[Any]:
 
 class Requests:
     """Feeds one request after the other, and begins again after the last.
-
-    Args:
-        first: The arguments of the first call.
-        others: Those of the calls that follow.
 
     Attributes:
         count: How many steps it takes until each was fed.

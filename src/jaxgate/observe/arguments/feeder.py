@@ -1,6 +1,6 @@
 """Arguments for every call: on the device, never the caller's own buffers where the function donates them.
 
-Arrays that are spread over processes, as one process sees them: its own parts, each with its place in the whole.
+Of an array that is spread over processes, each process holds its own parts with their places in the whole.
 """
 
 from __future__ import annotations
@@ -43,14 +43,10 @@ def on_device(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
 class Feeder:
     """Makes fresh arguments for a function that may consume them.
 
-    Copies keep dtype, weak type, sharding and whether the array is committed to its device: a copy that
-    differed in any of these would itself cause a retrace. Committed arrays are copied apart from the
-    others, because JAX commits every output of a call that has one committed input.
-
-    Args:
-        call: The arguments.
-        donates: Whether the function consumes some of them.
-        only: Positions of those it consumes among the leaves, where known; the others are never copied.
+    Copies keep dtype, weak type, sharding and whether the array is committed to its device: a copy that differed in any
+    of these would itself cause a retrace. Committed arrays are copied apart from the others, because JAX commits every
+    output of a call that has one committed input. ``only`` are positions, among the leaves, of those that the function
+    consumes, where known; the others are never copied.
     """
 
     def __init__(self, call: Call, *, donates: bool, only: Collection[int] | None = None) -> None:
@@ -91,7 +87,7 @@ class Shards:
     shape: tuple[int, ...]
     dtype: Any
     parts: Mapping[Place, Values]
-    devices: tuple[int, ...] = ()  # those of its mesh, in order, by their places among all; empty where it has none
+    devices: tuple[int, ...] = ()  # devices of its mesh, in order, by their places among all; empty where it has none
     key: str = ""  # implementation of the random keys whose words it has; empty for numbers
 
 
@@ -154,7 +150,7 @@ def _slices(place: Place) -> tuple[slice, ...]:
 
 
 def read_value(leaf: Any) -> str:
-    """A number as it is, of an array a short hash of its values."""
+    """The text of a number; of an array a short hash of its values."""
     if not isinstance(leaf, (jax.Array, np.ndarray)):
         return repr(leaf)[:_LONGEST]
     return str(to_host(leaf).reshape(-1)[0])[:_LONGEST] if leaf.size == 1 else inputs_fingerprint((leaf,), {})[:8]

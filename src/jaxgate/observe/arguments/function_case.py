@@ -1,10 +1,8 @@
 """Anybody's function as a case: donation and threading worked out from one line in a test.
 
-Functions and arguments of other people's libraries, as ``jax.jit`` takes them; none of these libraries is imported.
-
-Leaves that JAX does not take are static, and so are the numbers beside them in an object, as Equinox treats them; a callable
-tree is an argument of what it does, since its arrays would be constants otherwise; and what a library stages in its own way
-is called as it is.
+Libraries are not imported. Leaves that JAX does not take are static, and so are the numbers beside them in an object,
+as Equinox treats them; a callable tree is an argument of what it does, since its arrays would be constants otherwise;
+and what a library stages in its own way is called as it is.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ def with_owner(function: Any, args: Sequence[Any]) -> tuple[Any, tuple[Any, ...]
 
 
 def without_owner(reference: Callable[..., Any]) -> Callable[..., Any]:
-    """A reference that is called with an owner of the subject in front, which it does not take."""
+    """A reference that ignores the owner of the subject, which it is called with in front."""
 
     @wraps(reference)
     def called(_owner: Any, *args: Any, **kwargs: Any) -> Any:
@@ -126,7 +124,7 @@ def _stripped(output: Any) -> Any:
 
 
 def _are_static(tree: Any) -> Iterator[bool]:
-    """Of each leaf whether it is static: what JAX does not take, and what stands beside that in an object and is no array."""
+    """Whether each leaf is static: JAX does not take it, or it is no array and stands beside such a leaf in an object."""
     for node in jax.tree.leaves(tree, is_leaf=_is_custom):
         leaves = jax.tree.leaves(node)
         foreign = not all(_is_array(leaf) or isinstance(leaf, _NUMBERS) for leaf in leaves)
@@ -171,18 +169,8 @@ def case_of_function(
 ) -> Case:
     """Make a case of a function and its arguments.
 
-    Args:
-        function: Jitted, or a plain function that ``jax.jit`` can trace; any with ``eager`` among the options.
-        args: Positional arguments.
-        name: Family and sentence.
-        kwargs: Keyword arguments.
-        donate: Arguments of a plain function to donate, by name or position.
-        carry: Arguments that the next step takes from the result; the donated ones by default.
-        reference: The naive way to compute the same.
-        claims: What must hold on any hardware.
-        tolerances: Facts that may move by another amount than the policy says.
-        batch: Where the samples are.
-        options: Further fields of ``Computation``.
+    ``name`` is family and sentence; ``options`` are further fields of ``Computation``. The donated arguments are
+    carried by default.
 
     Raises:
         TypeError: If ``donate`` is given for a function that is jitted already or called as it is, or ``carry``
@@ -230,16 +218,11 @@ def case_of_function(
         batch=batch,
         **{"next_args": Carry(threaded, required=carry is not None) if threaded else None, **options},
     )
-    return Case(
-        family=name[0],
-        sentence=name[1],
-        build=lambda: computation,
-        tolerances=tuple(tolerances),
-    )
+    return Case(family=name[0], sentence=name[1], build=lambda: computation, tolerances=tuple(tolerances))
 
 
 def _at_size(function: Callable[..., Any], kwargs: Mapping[str, Any], donate: Names | None, made: Any) -> Any:
-    """The function with other arguments, made a case as with its own; what brings a function stays as it is."""
+    """The function with other arguments, made a case as with its own; a function that ``made`` brings stays as it is."""
     if not isinstance(made, (tuple, list)):
         return made
     nothing: Any = {"carry": None, "reference": None, "claims": (), "tolerances": (), "batch": None, "options": {}}
@@ -247,12 +230,9 @@ def _at_size(function: Callable[..., Any], kwargs: Mapping[str, Any], donate: Na
 
 
 def _without_static(
-    function: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    reference: Callable[..., Any] | None,
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], reference: Callable[..., Any] | None
 ) -> tuple[Callable[..., Any], tuple[Any, ...], Mapping[str, Any], Callable[..., Any] | None]:
-    """Give a plain function arrays only: what it belongs to among its arguments, what is no array within it."""
+    """Give a plain function arrays only: its owner becomes an argument, leaves that are no arrays become part of it."""
     owned, args = with_owner(function, args)
     if reference is not None and owned is not function:
         reference = without_owner(reference)

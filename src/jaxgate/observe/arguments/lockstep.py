@@ -8,69 +8,44 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 
 from jaxgate.model.measurement import InvalidCaseError
 
 
-class Lockstep(Protocol):
-    """The ranks that run one case."""
+class Lockstep:
+    """The ranks that run one case; by itself this process, the only one. ``ext/ranks`` has that of a job."""
 
-    @property
-    def name(self) -> str:
-        """This rank, for people."""
+    name = ""
+    """This rank, for people."""
 
-    def first(self, what: str, numbers: tuple[int, ...]) -> tuple[int, ...]:
+    def first(self, what: str, numbers: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002 - one process
         """Give all ranks the numbers that rank 0 chose; a rank that decides anything but ``what`` gets an error."""
+        return numbers
 
-    def anyone(self, what: str, yes: bool) -> bool:  # noqa: FBT001 - it is the question
+    def anyone(self, what: str, yes: bool) -> bool:  # noqa: ARG002, FBT001 - one process; it is the question
         """Whether any rank says yes; all of them are given the same answer."""
+        return yes
 
     def same(self, what: str, text: Callable[[], str]) -> None:
         """Refuse to go on where a rank has another text."""
 
-    def each(self, what: str, value: Any) -> list[Any]:
-        """What every rank brings, plain data, by rank."""
-
-    def calling(self, what: str) -> AbstractContextManager[None]:
-        """Rank 0, which judges by itself, has all others do with it what the block does."""
-
-    def side(self, side: Any) -> Any:
-        """A side of a duel (``observe.duel.duel.Side``) whose time is that of the slowest rank."""
-
-
-class Alone:
-    """The only process: what it decides holds."""
-
-    name = ""
-
-    def first(self, what: str, numbers: tuple[int, ...]) -> tuple[int, ...]:  # noqa: ARG002 - one process
-        """What it chose."""
-        return numbers
-
-    def anyone(self, what: str, yes: bool) -> bool:  # noqa: ARG002, FBT001 - one process; it is the question
-        """What it says."""
-        return yes
-
-    def same(self, what: str, text: Callable[[], str]) -> None:
-        """It is, and nobody needs it."""
-
     def each(self, what: str, value: Any) -> list[Any]:  # noqa: ARG002 - one process
-        """What it brings."""
+        """What every rank brings, plain data, by rank."""
         return [value]
 
     def calling(self, what: str) -> AbstractContextManager[None]:  # noqa: ARG002 - one process
-        """It has nobody to call."""
+        """Rank 0, which judges by itself, has all others do with it what the block does."""
         return nullcontext()
 
     def side(self, side: Any) -> Any:
-        """Its own time is the slowest."""
+        """A side of a duel (``observe.duel.duel.Side``) whose time is that of the slowest rank."""
         return side
 
 
-ALONE = Alone()
+ALONE = Lockstep()
 
 
 def processes_of(devices: list[jax.Device] | tuple[jax.Device, ...]) -> int:

@@ -94,7 +94,7 @@ def explain(before: Sequence[ArgumentKey], after: Sequence[ArgumentKey]) -> str:
 
 
 def difference(before: Sequence[ArgumentKey], after: Sequence[ArgumentKey]) -> str:
-    """What ``explain`` says; empty if nothing differs."""
+    """Say which arguments differ between two calls and how; empty if nothing differs."""
     if [seen.path for seen in before] != [seen.path for seen in after]:
         gone = {seen.path for seen in before} ^ {seen.path for seen in after}
         return f"the tree of the arguments changed at {join(sorted(gone))}"
@@ -125,10 +125,8 @@ def join(items: Sequence[str]) -> str:
 def read_signature(lowered: jax.stages.Lowered, names: Sequence[str], leaves: Sequence[Any]) -> tuple[Argument, ...]:
     """List the dynamic arguments of a lowered function with sizes and donation.
 
-    Args:
-        lowered: The function; static arguments are absent from its ``args_info``.
-        names: Names of the positional arguments.
-        leaves: What the call gives to each of them: an array's own sharding says what one device holds.
+    Static arguments are absent from its ``args_info``. ``leaves`` are what the call gives to each of the others: an
+    array's own sharding says what one device holds.
     """
     positional, keyword = lowered.args_info
     labels = names if len(names) == len(positional) else [f"args[{i}]" for i in range(len(positional))]
@@ -171,19 +169,14 @@ def place_signature(
 
 
 def replicated_bytes(lowered: jax.stages.Lowered, shardings: Sequence[Any]) -> int:
-    """Bytes of the arguments that a device holds beyond its even share, as others hold them too; 0 on a single one."""
+    """Bytes of the arguments that a device holds beyond its even share, because others hold them too; 0 on one device."""
     infos = jax.tree.leaves(lowered.args_info)
     placed = [(info, one) for info, one in zip(infos, shardings, strict=True) if one is not None]
     return sum(device_bytes(info, one) - -(-device_bytes(info, None) // one.num_devices) for info, one in placed)
 
 
 def device_bytes(info: Any, sharding: Any) -> int:
-    """Bytes of an array on one device, without what the device adds to fill its tiles.
-
-    Args:
-        info: Anything with a shape and a dtype.
-        sharding: How it is spread; ``None`` if it is whole.
-    """
+    """Bytes of an array on one device, without what the device adds to fill its tiles; whole if ``sharding`` is ``None``."""
     shape: tuple[int, ...] = tuple(info.shape) if sharding is None else sharding.shard_shape(tuple(info.shape))
     if jax.dtypes.issubdtype(info.dtype, jax.dtypes.extended):
         bits = 8 * int(getattr(info.dtype, "itemsize", 0))  # random keys

@@ -1,7 +1,4 @@
-"""The leaves of a call beside the arguments of its lowered program: static arguments left out.
-
-What differs between two static values, as text: of long ones the places where they do, and not both whole.
-"""
+"""The leaves of a call beside the arguments of its lowered program, and what differs between two static values."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ def dynamic_leaves(stage: jax.stages.Lowered, args: Sequence[Any], kwargs: Mappi
 
 
 def given_leaves(stage: jax.stages.Lowered, call: tuple[Sequence[Any], Mapping[str, Any]]) -> list[Any]:
-    """What a program is given: a static argument stands in it already, and may have an address for a name."""
+    """The leaves that a program is given: static arguments stand in it already, and may have an address for a name."""
     try:
         return dynamic_leaves(stage, *call)
     except InvalidCaseError:  # trees that cannot be distinguished: all of them, then
@@ -85,7 +82,7 @@ MAX_PLACES = 2
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _WORD = re.compile(r"[\w.+-]+|\s+|.", re.DOTALL)
 _MAX_WORDS = 4_000
-"""Beyond that only what stands before the first difference and after the last one is left out: comparing takes long."""
+"""Words that are compared at most; of longer values only what is before the first and after the last difference is left out."""
 
 
 def static_change(old: str, new: str) -> str:

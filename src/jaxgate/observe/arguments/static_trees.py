@@ -37,10 +37,7 @@ class _Part:
 def open_static(seen: Sequence[ArgumentKey], fixed: Mapping[str, Any], function: str) -> tuple[ArgumentKey, ...]:
     """Give the leaves of a call under the names of its function's parameters.
 
-    Args:
-        seen: Its dynamic leaves, under the names that the library gave them.
-        fixed: Its static values by name.
-        function: The name of the function.
+    ``seen`` are its dynamic leaves, under the names that the library gave them; ``fixed`` its static values by name.
     """
     dynamic, found = list(seen), []
     for name, value in sorted(fixed.items()):
@@ -100,7 +97,7 @@ def _is_called(leaf: Any, name: str) -> bool:
 
 
 def _renamed(seen: Sequence[ArgumentKey], part: _Part, paths: Sequence[str]) -> list[ArgumentKey]:
-    """Dynamic leaves whose places are just those that a part leaves out, under their names in it; not if two tuples' are."""
+    """Dynamic leaves under their names in a part whose empty places are just theirs; not if two tuples fit."""
     places: dict[str, dict[int, int]] = {}
     for index, key in enumerate(seen):
         if match := _PLACE.match(key.path):

@@ -28,9 +28,9 @@ from jaxgate.observe.trace.compile_events import record
 from jaxgate.observe.trace.stages import compiled_facts
 
 LONGEST_BURST = 10
-"""Usual bursts that one of the slower side may take: on CPU a duel with one fifty times slower took ten seconds with 40."""
+"""So many usual bursts one of the slower side may take: on CPU a duel with one fifty times slower took ten seconds with 40."""
 LONG_BURST = 5
-"""Usual bursts from which one of the slower side is steady by itself, and is not repeated."""
+"""From so many usual bursts on, one of the slower side is steady by itself, and is not repeated."""
 WARM_CALLS = 3
 MAX_BURST_CALLS = 100_000
 MAX_PLANS = 3
@@ -40,7 +40,7 @@ COMPARED_AT_ONCE = 100_000
 """Numbers of a result: as complex ones of double precision they take four times the memory of single precision, and more."""
 
 GATHERED_BYTES = 2**28
-"""Of a result that is spread over processes: more than this is not brought to each of them to be compared."""
+"""Most bytes of a result that is spread over processes which are brought to each of them to be compared."""
 
 
 class Side(Protocol):
@@ -125,13 +125,8 @@ def prepare(
 ) -> Contender:
     """Compile a stored program for these arguments; each time anew, into an executable of its own.
 
-    Args:
-        program: The program.
-        leaves: Its arguments, flattened, on the device.
-        contract: What the time of a call means.
-        extend: Makes more of the program before it is compiled. What it adds comes last, in arguments and
-            results, so that donation and threading stay right.
-        extra: The arguments that it adds.
+    What ``extend`` adds to the program before it is compiled comes last, in arguments (``extra``) and results, so that
+    donation and threading stay right.
 
     Raises:
         NotReplayableError: If it cannot be read, compiled or called with them.
@@ -235,17 +230,9 @@ def run_duel(
 ) -> Duel:
     """Time two programs in blocks of ABBA or BAAB until the outcome is settled.
 
-    Both sides take one number of calls in a burst: separate numbers have been seen to bias by 1 %. Garbage
-    collection is held off; it would hit one side or the other.
-
-    Args:
-        now: Today's program.
-        baseline: The other program.
-        settled: Asked after each block whether to stop.
-        max_pairs: Stop here at the latest.
-        platform: Where it runs; decides the length of a burst.
-        seed: The order is drawn from it; drawn itself, and recorded, by default.
-        clock: Monotonic nanoseconds.
+    Both sides take one number of calls in a burst: separate numbers have been seen to bias by 1 %. Garbage collection
+    is held off; it would hit one side or the other. The order is drawn from ``seed``, which is itself drawn, and
+    recorded, by default.
     """
     seed = secrets.randbits(32) if seed is None else seed
     sides = (now, baseline)
@@ -265,10 +252,7 @@ def run_duel(
                 contender = sides[side]
                 times[side].append(tuple(contender.burst(calls, clock) for _ in range(bursts)))
             duel = replace(
-                duel,
-                now_ns=tuple(times[0]),
-                baseline_ns=tuple(times[1]),
-                traces=len(events.traces + events.compiles),
+                duel, now_ns=tuple(times[0]), baseline_ns=tuple(times[1]), traces=len(events.traces + events.compiles)
             )
             if settled(duel):
                 break

@@ -1,13 +1,7 @@
-"""One side of a duel, prepared: a program, or those that one call of plain Python launches, each as often as it does.
+"""The sides of a duel: a program, those that plain Python launches, a reference, or a baseline's program compiled here.
 
-Subject and reference as opponents: exported alike, fed with the same arguments, stepped alike.
-
-Arguments to the host and back, for a duel in a fresh process.
-
-A baseline's program, compiled on this machine: for its facts here, and to see whether it is today's executable.
-
-That costs as much as the subject's own compile and never changes, so it is remembered, like a reference, under the hash
-of all that it depends on.
+The last costs as much as the subject's own compile and never changes, so it is remembered, like a reference, under the
+hash of all that it depends on. For a duel in a fresh process, arguments go to the host and back.
 """
 
 from __future__ import annotations
@@ -48,7 +42,7 @@ class CallSide:
 
     @property
     def contract(self) -> Contract:
-        """What the time of a call means; that of all of them."""
+        """What the time of a call means; the same for all programs."""
         return self.parts[0][0].contract
 
     @property
@@ -181,7 +175,7 @@ def to_files(leaves: Sequence[Any]) -> tuple[list[np.ndarray[Any, Any]], list[Ki
 
 
 def restore(arrays: Sequence[np.ndarray[Any, Any]], kinds: Sequence[Kind]) -> list[Any]:
-    """Put them back on the device as they were; of one that is spread over processes its parts, for who knows where they go."""
+    """Put arrays back on the device as they were; of one that is spread over processes its parts, to be placed by the caller."""
     leaves: list[Any] = []
     for array, kind in zip(arrays, kinds, strict=True):
         if not isinstance(kind, str):
@@ -215,7 +209,7 @@ class Opponents:
         self._store = store
 
     def compiled(self, program: StoredProgram, observed: Observation) -> Recompiled:
-        """Compile a program for the arguments of a case, unless it is known what comes of that here.
+        """Compile a program for the arguments of a case, unless its outcome here is known.
 
         Raises:
             NotReplayableError: If it cannot be read or compiled.
@@ -242,7 +236,7 @@ class Opponents:
 
 
 def prepared(together: Lockstep, prepare: Callable[[], Made]) -> Made:
-    """What a rank prepares, where all of them can.
+    """What ``prepare`` gives a rank, if all ranks can prepare it.
 
     Raises:
         NotReplayableError: If one of them cannot, on all.

@@ -22,7 +22,7 @@ ROUNDINGS = 4
 cases of the catalogue on an H100 (jax 0.11.2, 2026-11-27), whose results are products, attention and 256 steps of an RNN."""
 _TENSOR_FLOAT, _BFLOAT = 2.0**-11, 2.0**-9
 _IN_FULL = 8.0
-"""CUDA's compute capability from which float32 is multiplied in TensorFloat-32 by default."""
+"""The first CUDA compute capability that multiplies float32 in TensorFloat-32 by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,7 @@ class Closeness:
     def on(cls, device: jax.Device, products: Iterable[str] | None, *, rtol: float, atol: float) -> Closeness:
         """What was asked for, on a device that may multiply float32 in fewer bits.
 
-        Args:
-            device: Where the results come from.
-            products: Types and shapes that are multiplied, ``float32[8,4] x float32[4,2]``; ``None`` if that is not known.
-            rtol: Relative tolerance.
-            atol: Absolute tolerance.
+        ``products`` are types and shapes that are multiplied, ``float32[8,4] x float32[4,2]``; ``None`` if unknown.
         """
         usual = jax.config.jax_default_matmul_precision in (None, "default", "fastest")
         capability = re.fullmatch(r"\d+\.\d+", str(getattr(device, "compute_capability", "")))
@@ -142,14 +138,8 @@ def check_batch(
 ) -> None:
     """Change single samples and see the result change: a batch that is silently cut does not notice.
 
-    The first, the middle and the last sample are tried; cutting drops a tail, and a wrong reshape a stride.
-
-    Args:
-        function: The compiled subject.
-        call: Its arguments; those under ``batch.argument`` have the samples on ``batch.axis``.
-        batch: What was declared.
-        donates: Whether the function consumes its arguments, so that each call needs copies.
-        together: The ranks that make these calls: a sample may influence what another one holds.
+    The first, the middle and the last sample are tried; cutting drops a tail, and a wrong reshape a stride. A sample
+    may influence what another rank holds (``together``).
 
     Raises:
         InvalidCaseError: If the argument holds another number of samples than declared, or one is ignored.
@@ -218,7 +208,7 @@ def _change(values: Values, axis: int, sample: int) -> None:
 
 
 def _disturb_parts(leaf: jax.Array, axis: int, sample: int) -> jax.Array:
-    """The same of an array that is spread over processes: the process that holds the sample changes it."""
+    """Change one sample of an array that is spread over processes: the process that holds the sample does it."""
     if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         raise InvalidCaseError(
             "checking the batch", f"{short(leaf)} is spread over processes: single random keys of it cannot be changed"

@@ -1,17 +1,14 @@
-"""What a call launches on devices, puts there and reads back, counted in a profile of it.
+"""What a call launches on devices, puts there and reads back, counted in a profile of it; and Python's part of its time.
 
-Only names and times of events are read: their statistics can abort the process where warnings are errors. The
-names are the runtime's own. Before each call a program of this file is launched, a number put and a result read, in
-the same profile: where these are not found, nothing is known of the call either. On CPU ``np.asarray`` and ``item``
-share the array's memory and leave no event: only what stops the program to fetch a value is seen there.
+Only names and times of events are read: their statistics can abort the process where warnings are errors. The names are
+the runtime's own. Before each call a program of this file is launched, a number put and a result read, in the same
+profile: where these are not found, nothing is known of the call either. On CPU ``np.asarray`` and ``item`` share the
+array's memory and leave no event: only what stops the program to fetch a value is seen there. Lines of the project are
+marked as spans of the profile: whatever a line starts lies within its span.
 
-Lines of the project as spans of a profile: whatever a line starts then lies within it.
-
-Python's part of a call, timed in place: the subject as it is called, in turn with its own executable.
-
-Both sides run the same program on the same arrays, so that what differs is how a call gets there: trees that are
-flattened, static arguments that are hashed. Eight such pairs of programs gave the same figure to a few µs on a machine
-with ten times the load that it has cores for.
+Python's part is timed in place: the subject as it is called, in turn with its own executable on the same arrays, so
+that what differs is how a call gets there: trees that are flattened, static arguments that are hashed. Eight such pairs
+of programs gave the same figure to a few µs on a machine with ten times the load that it has cores for.
 """
 
 from __future__ import annotations
@@ -44,14 +41,14 @@ from jaxgate.observe.trace.stages import Program
 
 _LINE = "jaxgate: line "
 MAX_SPANS = 20_000
-"""Lines that are marked in a profile: it must have room for what they are to explain."""
+"""Lines that are marked in a profile: it must have room for the events that they explain."""
 
 
 @contextmanager
 def marking_lines() -> Iterator[None]:
     """Mark the lines that this thread runs in the profile that is being taken.
 
-    Where a debugger or a coverage tool traces the thread already nothing is marked: lines explain, they count nothing.
+    Nothing is marked where a debugger or a coverage tool traces the thread: lines explain, they count nothing.
     """
     if sys.gettrace() is not None:
         yield
@@ -111,9 +108,9 @@ _PUTS = frozenset({"DevicePut", "DevicePutWithSharding"})
 _READ = "np.asarray(jax.Array)"
 """``float(x)``, ``bool(x)``, ``print(x)``, ``jax.device_get(x)``: the program stops until the value is there."""
 ELSEWHERE = "device_put"
-"""What a transfer is named after that no jitted call asked for."""
+"""The name of a transfer that no jitted call asked for."""
 BACK = "the host"
-"""What a transfer is for that reads a value back."""
+"""The name of a transfer that reads a value back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +126,7 @@ class Launched:
     why_not: str = ""  # why it is not known
     # lines of the project that launch each program, those that launch it most often first
     program_lines: Mapping[str, str] = field(default_factory=dict)
-    transfer_lines: Mapping[str, str] = field(default_factory=dict)  # the same of transfers
+    transfer_lines: Mapping[str, str] = field(default_factory=dict)  # lines of the project that ask for each transfer
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +153,8 @@ def count_launches(
 ) -> Launched:
     """Profile a warm call, twice, and count.
 
-    Args:
-        make_call: Prepares one call, outside the profile; what it gives makes the call and waits for its result.
-        devices: Those of this process that the call uses.
-        together: The ranks that make it: all of them make as many.
+    What ``make_call`` prepares outside the profile makes the call and waits for its result. ``devices`` are those of
+    this process.
 
     Raises:
         Exception: Whatever the call raises.
@@ -301,19 +296,13 @@ def _called(within: Sequence[str]) -> str:
 MAX_PAIRS = 20
 MIN_PAIRS = 5
 BUDGET_NS = 50_000_000
-"""What all pairs may take; a call that is too long for the fewest of them is not timed."""
+"""Time of all pairs together; a call that is too long for the fewest of them is not timed."""
 SPREAD_NS = 50_000
-"""The middle half of the differences lies closer together than this, or than their median, or nothing is known."""
+"""Nothing is known if the middle half of the differences spreads wider than this, and than their median."""
 
 
 def dispatch_time(subject: JittedSubject, program: Program, *, call_ns: int, clock: Clock) -> int | None:
     """Median time that a warm call takes longer than its executable, called with its arrays; never below 0.
-
-    Args:
-        subject: Warm.
-        program: Its own.
-        call_ns: Time of one call.
-        clock: Monotonic nanoseconds.
 
     Returns:
         Nanoseconds; ``None`` if the call is too long, the times are too far apart, or this release of JAX has no

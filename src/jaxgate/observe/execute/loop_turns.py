@@ -1,4 +1,4 @@
-"""How often loops turn whose length the inputs decide, and which branches are taken beside them: a copy of the program counts it.
+"""How often loops turn whose length the inputs decide, and which branches are taken: a copy of the program counts it.
 
 A ``scan``, and a ``fori_loop`` between constants, stand in a program with their length; a ``while_loop`` does not say its own. The
 copy is made of the program's own equations, with a counter for each such loop and for each branch of a ``cond``; it is compiled, and
@@ -33,7 +33,7 @@ _CALLED = INLINED | {"remat2"}
 _LOOP = "while"
 _UNDECIDED = (_LOOP, "cond")
 _COPIED = _CALLED | {*_UNDECIDED, "scan", "custom_linear_solve"}
-"""Primitives whose bodies are copied; what loops in another one's is not counted."""
+"""Primitives whose bodies are copied; loops in the body of another primitive are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Turns:
 
     # turns of each loop and runs of each branch, in one call, by the largest array that it carries or gives
     counts: Mapping[str, int] = field(default_factory=dict)
-    lines: Mapping[str, str] = field(default_factory=dict)  # the source lines of these
+    lines: Mapping[str, str] = field(default_factory=dict)  # source lines of these loops and branches
     why_not: str = ""  # why nothing is known; empty if it is
 
     @property
@@ -57,12 +57,7 @@ class Turns:
 
 
 def count_turns(compiled: CompiledSubject, tools: Tools) -> Turns:
-    """Count what one call of a program does for its arguments, of which nothing is donated for it.
-
-    Args:
-        compiled: The program, with its arguments on the device.
-        tools: Remember what was counted for a program and its arguments, and say what is being done.
-    """
+    """Count what one call of a program does for its arguments, of which nothing is donated for it."""
     program, lowered = compiled.program, compiled.lowered
     loops, _ = undecided(lowered.stage.compiler_ir("stablehlo"))
     if not loops:
@@ -121,7 +116,7 @@ def _copied(equation: Any) -> Iterator[Any]:
 
 
 def _names(equations: Sequence[Any]) -> list[list[str]]:
-    """Names of the counters of each: by the largest that it carries or gives, with a number where two have the same."""
+    """Names of the counters of each: the largest array that it carries or gives, with a number where two are the same."""
     seen: Counter[str] = Counter()
     names = []
     for equation in equations:
@@ -138,9 +133,8 @@ def _names(equations: Sequence[Any]) -> list[list[str]]:
 class _Copy:
     """Runs the equations of a body, and counts on the way.
 
-    Args:
-        places: The place of the first counter of an equation, by its identity.
-        flat: Whether a loop runs its body once instead, and a condition all its branches: what still loops is not copied.
+    ``places`` has the first counter of an equation by its identity. If it is ``flat``, a loop runs its body once and a
+    condition all its branches: what still loops is not copied.
     """
 
     def __init__(self, places: Mapping[int, int], *, flat: bool) -> None:
@@ -148,7 +142,7 @@ class _Copy:
         self._counted: dict[int, bool] = {}
 
     def run(self, body: Any, consts: Sequence[Any], counts: Any, given: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """The counters after it, and its results."""
+        """Run a body; gives the counters after it, and its results."""
         known = dict(zip((*body.constvars, *body.invars), (*consts, *given), strict=True))
 
         def read(atom: Any) -> Any:

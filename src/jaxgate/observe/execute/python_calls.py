@@ -1,12 +1,11 @@
-"""Python in one warm call, counted without a clock.
+"""What Python does in one warm call, seen by ``sys.setprofile`` and ``sys.settrace``, without a clock.
+
+It counts functions, turns of loops, and reads. A turn is a line that begins again: a comprehension calls nothing,
+however long it is. It counts as a call.
 
 A warm call of a jitted function runs no Python but the project's: ``tree_flatten`` of its pytrees, ``__hash__`` and
 ``__eq__`` of its static arguments. Its counts are the same in every process. What JAX does inside itself is counted
 apart: it differs between releases.
-
-What Python does in one call, seen by ``sys.setprofile`` and ``sys.settrace``: functions, turns of loops, reads.
-
-A turn of a loop is a line that begins again: a comprehension calls nothing, however long it is. It counts as a call.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from jaxgate.observe.source_lines import at, is_project_file, places, short_path
 from jaxgate.observe.trace.clocks import uncollected
 
 MAX_EVENTS = 1_000_000
-"""Events that are looked at, about a second of them: a call that makes more is counted up to there, each time alike."""
+"""Events that are counted at most, about a second of them: a longer call is counted up to there, each time alike."""
 
 _JAX = frozenset({"jax", "jaxlib"})
 _SHARED = frozenset({*sys.stdlib_module_names, "numpy", "ml_dtypes", "jaxgate"})
@@ -73,7 +72,7 @@ class PythonEvents:
     _watching: frozenset[CodeType] = field(default=frozenset(), compare=False)
 
     def line_of(self, name: str) -> str:
-        """Where a function of the project stands; of another one, or a read, the lines of the project that make it."""
+        """Where a function of the project stands; for other functions and reads, the lines of the project that make them."""
         return places(line for line, _ in self._lines[name].most_common())
 
     def run(self, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
@@ -119,7 +118,7 @@ class PythonEvents:
         return watcher
 
     def _watched_wait(self, wait: Callable[[Any], Any]) -> Any:
-        """The method of an array, written in C++ in a way that no event shows."""
+        """A method of arrays, written in C++ so that no event shows it, as one that is counted."""
 
         def watcher(array: Any) -> Any:
             self._paused = True
@@ -246,12 +245,12 @@ class Called:
 
     # functions that are called, and turns of loops, outside of JAX; calls into JAX are among them
     calls: int | None = None
-    jax_calls: int | None = None  # the same inside of JAX
+    jax_calls: int | None = None  # functions that are called, and turns of loops, inside of JAX
     # device arrays whose memory is read; on CPU no event shows it. `None` if they are seen otherwise.
     reads: int | None = None
-    waits: int | None = None  # for arrays to be done, or for something else
+    waits: int | None = None  # waits for arrays to be done, or for something else
     functions: Mapping[str, int] = field(default_factory=dict)  # what is called most, with its turns of loops, by name
-    # where that is: the definition of a function of the project, the calling lines of another one
+    # lines of these: the definition of a function of the project, the calling lines of another one
     lines: Mapping[str, str] = field(default_factory=dict)
     read_lines: tuple[str, ...] = ()  # how and where arrays are read, those read most often first
     why_not: str = ""  # why calls are not known; empty if they are
@@ -269,10 +268,7 @@ class Called:
 def count_python(subject: Subject, *, reads: bool, together: Lockstep = ALONE) -> Called:
     """Count what a warm call runs, in calls with fresh arguments, until two agree.
 
-    Args:
-        subject: Warm.
-        reads: Whether to record arrays whose memory is read.
-        together: The ranks that make the calls: all of them make as many.
+    ``reads`` records arrays whose memory is read.
 
     Raises:
         InvalidCaseError: If a call fails.

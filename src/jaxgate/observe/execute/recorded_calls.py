@@ -42,8 +42,7 @@ Before = Callable[[Mapping[str, Any], Sequence[Any]], None]
 class RecordedCalls:
     """What was called while a recording ran, in any thread.
 
-    Args:
-        before: Called before each call, with what JAX binds it with and its arguments.
+    ``before`` is called before each call, with what JAX binds it with and its arguments.
     """
 
     def __init__(self, before: Before | None = None) -> None:
@@ -53,7 +52,7 @@ class RecordedCalls:
 
     @property
     def programs(self) -> tuple[RecordedProgram, ...]:
-        """Each program once, in the order of their first calls, of those that were called since the last ``restart``."""
+        """The programs that were called since the last ``restart``, each once, in the order of their first calls."""
         return tuple(program for program in self._by_key.values() if program.count)
 
     def restart(self) -> None:
@@ -112,10 +111,8 @@ Forced = Callable[[], AbstractContextManager[None]]
 def recorded_calls(forced: Forced | None = None, before: Before | None = None) -> Iterator[RecordedCalls]:
     """Record what the block calls, in all threads. Programs that were compiled ahead of time are not seen.
 
-    Args:
-        forced: Another way to make calls arrive, for functions that use a random key twice: these do not trace where keys
-            are checked.
-        before: See ``RecordedCalls``.
+    ``forced`` is another way to make calls arrive, for functions that use a random key twice: these do not trace where
+    keys are checked.
     """
     calls, busy, jit_p = RecordedCalls(before), threading.local(), _primitive()
     impl: Callable[..., Any] = jit_p.impl

@@ -104,12 +104,7 @@ def compile_alternative(
     """
     tools.progress(f"tracing the {role}")
     lowered = lower(
-        function,
-        *call,
-        role=role,
-        clock=tools.clocks.thread,
-        asleep=tools.clocks.asleep,
-        platform=tools.platform,
+        function, *call, role=role, clock=tools.clocks.thread, asleep=tools.clocks.asleep, platform=tools.platform
     )
     key = _key("alternative", lowered, surroundings)
     found = tools.store.load(key)

@@ -28,12 +28,12 @@ SAMPLE_NS = 120_000_000
 MAX_BURSTS = 20
 MIN_BURSTS = 3
 MAX_SAMPLE_CALLS = 1_000
-"""Calls of a burst. The sample is for the eye and for pytest-benchmark's row: about 0.1 s, never gated."""
+"""Calls of a burst: the sample takes about 0.1 s, for the eye and for pytest-benchmark's row, and never gates."""
 MAX_SINGLES = 200
 SINGLES_NS = 1_000_000_000
-"""Single calls of a latency case: enough for p99, at most a second."""
+"""Time of the single calls of a latency case: enough for p99, at most a second."""
 AHEAD_NS = 1_000_000_000
-"""So long a subject with threads of its own is called before it is timed: a loader's buffer is full when nobody read from it."""
+"""Call such a subject this long before timing: an unread prefetch buffer is full and makes first calls too fast."""
 TIMED_CALLS = 20
 """Calls that are timed one by one for their median."""
 MAX_REPLAYED = 100
@@ -76,7 +76,7 @@ def sample(subject: Subject, stepped: Stepped, tools: Tools, *, apart: bool, con
 
 
 def _use_up(subject: Subject, next_args: NextArgs | None, clock: Clock) -> None:
-    """Call plain Python for a while before it is timed: its threads may have made things ahead, while nobody asked for them."""
+    """Call plain Python for a while before it is timed, to use up what its threads made ahead."""
     end, call = clock() + AHEAD_NS, subject.fresh()
     with guarded("calling the subject"):
         while clock() < end:
@@ -97,19 +97,11 @@ def take_samples(
 ) -> Sampled:
     """Time bursts of calls within a fixed budget.
 
-    Every burst starts from the same fresh arguments, made outside the clock, so that a training step does
-    not drift into other numbers (or denormal ones) while it is timed. The first burst that traces or compiles is the last.
-
-    Args:
-        subject: The subject, warm.
-        next_args: Threads the state within a burst.
-        call_ns: Time of one warm call, to plan with.
-        single: Take one burst of one call: only the counters matter.
-        apart: ``next_args`` does more than moving arrays (an input pipeline), so that it must not run under
-            the clock: each call is waited for alone.
-        clock: Monotonic nanoseconds.
-        contract: What the time of a call means; ``latency`` makes each burst a single call.
-        together: The ranks that take the sample: all of them make the same calls.
+    Every burst starts from the same fresh arguments, made outside the clock, so that a training step does not drift
+    into other numbers (or denormal ones) while it is timed. The first burst that traces or compiles is the last.
+    ``call_ns``, the time of one warm call, is for planning. ``single`` takes one burst of one call: only the counters
+    matter. If ``next_args`` does more than moving arrays (an input pipeline), it is not timed: ``apart`` waits for each
+    call alone.
     """
     calls, rounds = plan(call_ns, consumed=subject.consumes and next_args is None, contract=contract)
     if single:
@@ -146,7 +138,7 @@ def _missed(subject: Subject, heard: Events) -> bool:
 
 
 def plan(call_ns: int, *, consumed: bool, contract: Contract) -> tuple[int, int]:
-    """Calls in a burst, and bursts; one call each where it consumes its arguments and gives none for the next."""
+    """Calls in a burst, and bursts; one call each if it consumes its arguments and gives none for the next."""
     if contract == "latency":
         return 1, min(MAX_SINGLES, max(MIN_BURSTS, SINGLES_NS // max(call_ns, 1)))
     calls = 1 if consumed else min(MAX_SAMPLE_CALLS, max(1, math.ceil(SAMPLE_BURST_NS / max(call_ns, 1))))
@@ -154,7 +146,7 @@ def plan(call_ns: int, *, consumed: bool, contract: Contract) -> tuple[int, int]
 
 
 def calls_in_a_row(subject: Subject, call: Call, next_args: NextArgs | None, *, calls: int, clock: Clock) -> int:
-    """Nanoseconds of some calls of which the last is waited for."""
+    """Nanoseconds of some calls in a row, until the result of the last one is there."""
     function, (args, kwargs) = subject.function, call
     begin = clock()
     output = function(*args, **kwargs)
@@ -167,7 +159,7 @@ def calls_in_a_row(subject: Subject, call: Call, next_args: NextArgs | None, *, 
 
 
 def calls_apart(subject: Subject, call: Call, next_args: NextArgs | None, *, calls: int, clock: Clock) -> int:
-    """Each waited for, the clock standing while the next arguments are made and brought to the device."""
+    """Nanoseconds of some calls, each waited for; the next arguments are made and brought to the device off the clock."""
     spent_ns = 0
     for remaining in reversed(range(calls)):
         begin = clock()
@@ -179,10 +171,10 @@ def calls_apart(subject: Subject, call: Call, next_args: NextArgs | None, *, cal
 
 
 def _call_again(subject: Subject, next_args: NextArgs | None, *, calls: int, word: str) -> tuple[str, ...]:
-    """Make the calls of a burst again, each explained, and one more: who traces again, or whose arguments moved.
+    """Make the calls of a burst and one more, explained: who traces again, or whose arguments changed.
 
-    Bursts under the clock are not explained. What the burst traced is in JAX's caches by now; the argument that moved is named from the signatures. The calls
-    at its beginning that the threaded steps had made before are the last to be blamed.
+    Bursts under the clock are not explained, and what they traced is in JAX's caches by now: the argument that changed
+    is named from the signatures. First calls, which the threaded steps had made before, are blamed last.
 
     Returns:
         Lines, the root cause first; never empty.

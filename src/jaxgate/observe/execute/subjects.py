@@ -25,7 +25,7 @@ VALUES = (np.ndarray, np.generic, bool, int, float, complex, str, bytes)
 """Leaves, besides device arrays, whose values are known; of other objects only the type is."""
 
 _COPIED_WHOLE = (type, FunctionType, BuiltinFunctionType, ModuleType, jax.Array, *VALUES)
-"""What a deep copy does not look into."""
+"""Types that a deep copy does not look into."""
 _FUNCTIONS = (jax.stages.Wrapped, jax.stages.Compiled, jax.custom_jvp, jax.custom_vjp)
 """Functions that are no functions of Python."""
 
@@ -169,15 +169,15 @@ class EagerSubject:
         return call
 
     def again(self, call: Call) -> Call:
-        """The same objects, as a loop would have them, unless they are consumed."""
+        """The same objects, as a loop would give them, unless they are consumed."""
         return self.fresh() if self.consumed else call
 
     def placed(self, call: Call) -> Call:
-        """As they are."""
+        """The arguments as they are: plain Python places them."""
         return call
 
     def arrays(self, output: Any, call: Call) -> list[jax.Array]:
-        """Those of the object that a method belongs to as well."""
+        """The arrays that a call can change or make, those of the object that a method belongs to among them."""
         owner = getattr(getattr(self.function, "__self__", None), "__dict__", {})
         return _alive((output, call, [*_leaves(list(owner.values()))]))
 
@@ -237,4 +237,4 @@ def _holds_arrays(function: partial[Any]) -> bool:
 
 
 Subject = JittedSubject | EagerSubject
-"""Steps and samples call either in the same way."""
+"""Either kind: steps and samples call both in the same way."""

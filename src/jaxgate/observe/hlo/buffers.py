@@ -28,7 +28,6 @@ class Allocation:
     opcode: str  # the operation that makes what lies there: `sort`, `fusion`, `parameter`; empty if unknown
     op_name: str  # its JAX name with all scopes: `jit(step)/attention/dot_general`; for an argument its path
     line: str  # the project's line: `model.py:12`; empty if none is known
-    tenants: int  # how many arrays lie there, one after the other
     # whether it holds one of them when the program needs most; `None` where the backend keeps no trace of its heap, as
     # on CPU
     alive_at_peak: bool | None
@@ -141,7 +140,6 @@ def _allocations(assignment: Message, operations: Mapping[int, tuple[str, str, s
                 opcode=opcode,
                 op_name=op_name,
                 line=line,
-                tenants=len(buffers),
                 alive_at_peak=None if live is None else any(buffer in live for buffer in buffers),
             )
 
@@ -212,7 +210,7 @@ def _varint(content: bytes, place: int) -> tuple[int, int]:
 
 
 def _number(message: Message, field: int) -> int:
-    """A number; 0 if the field is absent, as the format has it. The last one counts."""
+    """The last number of a field; 0 if the field is absent, as the format has it."""
     value = message.get(field, [0])[-1]
     if not isinstance(value, int):
         raise ValueError(f"field {field} is no number")  # noqa: TRY004 - the content is at fault

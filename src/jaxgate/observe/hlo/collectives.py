@@ -1,6 +1,6 @@
 """The collectives of a compiled program: what moves between devices, how much, how often, and who asked for it.
 
-Which devices take part in a collective: the spellings of replica groups, and the mesh axes they stand for.
+Replica groups, in all their spellings, say which devices take part, and along which mesh axes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from jaxgate.observe.hlo.totals import Runs, count_runs
 Groups = tuple[tuple[int, ...], ...]
 
 MOST_DEVICES = 1 << 17
-"""Larger groups are not written out: no machine has them, and a wrong digit must not fill the memory."""
+"""Devices of the largest groups that are written out: no machine has more, and a wrong digit must not fill the memory."""
 
 _OF_REPLICAS = frozenset({"all-gather", "all-reduce", "reduce-scatter"})
-"""Their groups name replicas, each with all its partitions, unless they say ``use_global_device_ids=true``."""
+"""Operations whose groups name replicas, each with all its partitions, unless they say ``use_global_device_ids=true``."""
 
 _NUMBERS = r"[0-9]{1,6}(?:,[0-9]{1,6})*"
 _END = r"(?=,|$)"
@@ -92,9 +92,8 @@ def _spelled(attributes: str, at: int) -> Groups | None:
 def _parts(axes: Mapping[str, int], reduced: Sequence[tuple[str, str, str]]) -> tuple[list[int], list[int]] | None:
     """Split axes of which only a part is reduced: ``'x':(4)2`` is the second part of x = 4 x 2 x the rest.
 
-    Args:
-        axes: Extents by name.
-        reduced: Name, extent before the part and extent of the part; the last two empty for a whole axis.
+    ``axes`` are extents by name; ``reduced`` has name, extent before the part and extent of the part, the last two
+    empty for a whole axis.
 
     Returns:
         The extents of all parts, and which of them are reduced, in the order given; nothing if they do not fit.
@@ -156,11 +155,8 @@ def _rows(devices: np.ndarray) -> Groups:
 def axes_of(groups: Groups, axis_names: Sequence[str], axis_sizes: Sequence[int]) -> str:
     """Name the mesh axes that groups reduce over, or along which a permutation sends.
 
-    Args:
-        groups: Device numbers, as :func:`read_groups` gives them: a program numbers its devices as the mesh lays them
-            out, so that they count up, the last axis fastest.
-        axis_names: Names of the mesh's axes.
-        axis_sizes: Devices along each of them.
+    ``groups`` are device numbers, as :func:`read_groups` gives them: a program numbers its devices as the mesh lays
+    them out, so that they count up, the last axis fastest.
 
     Returns:
         Such as ``"'data', 'model'"``, in the mesh's order; empty if no choice of axes gives these groups. Axes of one
@@ -197,15 +193,10 @@ def _quoted(names: Sequence[str], chosen: Sequence[int]) -> str:
 
 KINDS = frozenset(
     {
-        "all-gather",
-        "all-reduce",
-        "all-to-all",
-        "collective-broadcast",
-        "collective-permute",
-        "ragged-all-to-all",
+        "all-gather", "all-reduce", "all-to-all", "collective-broadcast", "collective-permute", "ragged-all-to-all",
         "reduce-scatter",
     }
-)
+)  # fmt: skip
 """Operations that move data between devices."""
 COLLECTIVES = {
     "all_gather": "all-gather",
@@ -226,12 +217,12 @@ COLLECTIVES = {
 }
 """Primitive to the name that compilers give it. Asynchronous forms end in ``_start`` and ``_done``."""
 _WRITTEN = {"pbroadcast_dynamic", "precv", "preduced", "psum_scatter", "unreduced_pmax", "unreduced_pmin", *COLLECTIVES}
-"""All that a user writes, as jax 0.10 and 0.12 name them in ``op_name``."""
+"""Primitives of all collectives that a user writes, as jax 0.10 and 0.12 name them in ``op_name``."""
 
 _LOOKS = re.compile(r"all-|collective|reduce-scatter")
 _FOREIGN = re.compile(r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|collective|nccl|nvshmem", re.IGNORECASE)
 _BOOKKEEPING = frozenset({"AsyncCollectiveStart", "AsyncCollectiveDone"})
-"""TPU: they mark where a collective starts and ends that is printed beside them."""
+"""Operations of a TPU that mark where a collective starts and ends which is printed beside them."""
 _CHANNEL = re.compile(r"(?<![\w-])channel_id=([0-9]{1,18})\b")
 _MOVES = re.compile(r"(?<![\w-])(?:replica_groups|source_target_pairs)=")
 _STEPS = 4

@@ -1,9 +1,5 @@
 """What one call of a compiled program asks of one device of a target: products, memory, links.
 
-FLOPs of the matrix products and convolutions of a compiled program, by type of what is multiplied.
-
-Bytes that a compiled program reads from a device's memory and writes to it.
-
 Each operation reads its operands and writes its results once; a fusion is one operation. What lies in another memory
 (VMEM of a TPU) is no traffic, and of what an operation only takes or replaces a part of, that part counts.
 """
@@ -13,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -56,7 +53,7 @@ def _own(instruction: Instruction, siblings: Siblings) -> Amounts:
 
 
 def _dot(instruction: Instruction, left: Shape, right: Shape) -> int | None:
-    """Of a dot or a call of cuBLAS, whose result comes first."""
+    """FLOPs of a dot, or of a call of cuBLAS, whose result comes first."""
     del right
     found = _CONTRACTED.search(instruction.attributes)
     if found is None or not instruction.shapes:
@@ -68,7 +65,7 @@ def _dot(instruction: Instruction, left: Shape, right: Shape) -> int | None:
 
 
 def _convolution(instruction: Instruction, left: Shape, right: Shape) -> int | None:
-    """Of a convolution, as TPUs multiply matrices too: taps that fall on padding or between inputs are none.
+    """FLOPs of a convolution, as TPUs multiply matrices too: taps that fall on padding or between inputs are none.
 
     Groups need no care: the kernel has the features of one group, and the result the batches of one.
     """
@@ -115,15 +112,15 @@ def _taps(size: int, taps: int, outputs: int, along: dict[str, tuple[int, ...]])
 
 
 _SLICES = frozenset({"dynamic-slice", "gather", "slice"})
-"""What takes a part of its first operand."""
+"""Operations that take a part of their first operand."""
 _UPDATES: Mapping[str, int] = {"dynamic-update-slice": 1, "scatter": 2}
-"""What replaces a part of its first operand where it lies, with the place of the operand that says which part."""
+"""Operations that replace a part of their first operand in place, with the place of the operand that says which part."""
 BYTES = "bytes"
 
 
 def count_traffic(hlo: HloText) -> Amounts:
     """Count the bytes that one call moves from and to the memory of one device, under the name ``bytes``."""
-    return add_up(hlo, _Traffic(hlo).own, CONTROL)
+    return add_up(hlo, partial(_traffic, hlo), CONTROL)
 
 
 def in_memory(shapes: tuple[Shape, ...]) -> int:
@@ -131,68 +128,63 @@ def in_memory(shapes: tuple[Shape, ...]) -> int:
     return sum(shape.tiled_bytes for shape in shapes if shape.space == 0)
 
 
-class _Traffic:
-    def __init__(self, hlo: HloText) -> None:
-        self._hlo = hlo
+def _traffic(hlo: HloText, instruction: Instruction, siblings: Siblings) -> Amounts:
+    """What one operation reads and writes."""
+    opcode = instruction.opcode
+    if is_opaque(instruction):
+        return Amounts(more={f"{target_of(instruction)} is opaque": None})
+    if opcode in FREE or (opcode == "custom-call" and not is_product(instruction)):
+        return Amounts()
+    if opcode == "async-update":  # it goes on with what was started
+        return Amounts()
+    if opcode.endswith("-start"):
+        sliced = opcode.removesuffix("-start") in _SLICES
+        return _moved(0 if sliced else _read(hlo, instruction, siblings))
+    if opcode.endswith("-done"):
+        started = siblings.get(instruction.operands[0]) if instruction.operands else None
+        sliced = started is not None and started.opcode.removesuffix("-start") in _SLICES
+        read = sum(shape.tiled_bytes for shape in instruction.shapes) if sliced else 0
+        return _moved(read + (0 if opcode == "async-done" else in_memory(instruction.shapes)))
+    if opcode == "fusion":
+        inside = computation_of(instruction, hlo)
+        return _moved(_read(hlo, instruction, siblings, inside) + _written(instruction, inside, hlo))
+    if is_product(instruction):
+        return _moved(_read(hlo, instruction, siblings) + in_memory(instruction.shapes[:1]))
+    return _moved(_read(hlo, instruction, siblings) + _result(instruction, siblings))
 
-    def own(self, instruction: Instruction, siblings: Siblings) -> Amounts:
-        """What one operation reads and writes."""
-        opcode = instruction.opcode
-        if is_opaque(instruction):
-            return Amounts(more={f"{target_of(instruction)} is opaque": None})
-        if opcode in FREE or (opcode == "custom-call" and not is_product(instruction)):
-            return Amounts()
-        if opcode == "async-update":  # it goes on with what was started
-            return Amounts()
-        if opcode.endswith("-start"):
-            sliced = opcode.removesuffix("-start") in _SLICES
-            return _moved(0 if sliced else self._read(instruction, siblings))
-        if opcode.endswith("-done"):
-            started = siblings.get(instruction.operands[0]) if instruction.operands else None
-            sliced = started is not None and started.opcode.removesuffix("-start") in _SLICES
-            read = sum(shape.tiled_bytes for shape in instruction.shapes) if sliced else 0
-            return _moved(read + (0 if opcode == "async-done" else in_memory(instruction.shapes)))
-        if opcode == "fusion":
-            inside = self._inside(instruction)
-            return _moved(self._read(instruction, siblings, inside) + _written(instruction, inside, self._hlo))
-        if is_product(instruction):
-            return _moved(self._read(instruction, siblings) + in_memory(instruction.shapes[:1]))
-        return _moved(self._read(instruction, siblings) + _result(instruction, siblings))
 
-    def _inside(self, fusion: Instruction) -> Siblings:
-        return computation_of(fusion, self._hlo)
+def _read(hlo: HloText, instruction: Instruction, siblings: Siblings, inside: Siblings | None = None) -> int:
+    """What an operation reads of its operands, each once."""
+    total = 0
+    for place, name in enumerate(instruction.operands):
+        if name in instruction.operands[:place]:
+            continue
+        whole = in_memory(siblings[name].shapes)
+        places = [index for index, other in enumerate(instruction.operands) if other == name]
+        if inside is not None:
+            total += min(whole, sum(_part(hlo, _parameter(inside, index), inside, whole) for index in places))
+        else:
+            total += min(whole, sum(_taken(instruction, index, whole) for index in places))
+    return total
 
-    def _read(self, instruction: Instruction, siblings: Siblings, inside: Siblings | None = None) -> int:
-        """What an operation reads of its operands, each once."""
-        total = 0
-        for place, name in enumerate(instruction.operands):
-            if name in instruction.operands[:place]:
+
+def _part(hlo: HloText, value: Instruction | None, inside: Siblings, whole: int) -> int:
+    """What a fused computation reads of a value: all of it, or what is sliced from it."""
+    if value is None:
+        return whole
+    total = 0
+    for user in inside.values():
+        for place, name in enumerate(user.operands):
+            if name != value.name:
                 continue
-            whole = in_memory(siblings[name].shapes)
-            places = [index for index, other in enumerate(instruction.operands) if other == name]
-            if inside is not None:
-                total += min(whole, sum(self._part(_parameter(inside, index), inside, whole) for index in places))
+            if user.opcode in ("bitcast", "copy") and not user.root:
+                total += _part(hlo, user, inside, whole)
+            elif user.opcode == "fusion":
+                inner = computation_of(user, hlo)
+                total += _part(hlo, _parameter(inner, place), inner, whole)
             else:
-                total += min(whole, sum(_taken(instruction, index, whole) for index in places))
-        return total
-
-    def _part(self, value: Instruction | None, inside: Siblings, whole: int) -> int:
-        """What a fused computation reads of a value: all of it, or what is sliced from it."""
-        if value is None:
-            return whole
-        total = 0
-        for user in inside.values():
-            for place, name in enumerate(user.operands):
-                if name != value.name:
-                    continue
-                if user.opcode in ("bitcast", "copy") and not user.root:
-                    total += self._part(user, inside, whole)
-                elif user.opcode == "fusion":
-                    inner = self._inside(user)
-                    total += self._part(_parameter(inner, place), inner, whole)
-                else:
-                    total += _taken(user, place, whole)
-        return min(total, whole)
+                total += _taken(user, place, whole)
+    return min(total, whole)
 
 
 def _parameter(inside: Siblings, number: int) -> Instruction | None:
@@ -256,22 +248,14 @@ _TYPES = re.compile(r"(\w+)\[")
 def read_demand(hlo: HloText, work: Work | None, target: Target, devices: int) -> Demand:
     """Count what a program asks for; whatever it does not show is said to be unknown.
 
-    Args:
-        hlo: The optimised program.
-        work: What JAX traced, on all devices together; ``None`` of a stored program, of which that is not known.
-        target: What it was compiled for.
-        devices: How many devices it runs on.
+    ``work`` is what JAX traced, on all devices together; ``None`` of a stored program, of which that is not known.
     """
     try:
         products, traffic = count_products(hlo), count_traffic(hlo)
         sent, why = (0, "") if devices == 1 else _sent(hlo, target)
     except Exception as error:  # noqa: BLE001 - a text that nobody promises: a verdict must not be lost over an estimate
         return Demand(unknown=dict.fromkeys(RESOURCES, f"the optimised program cannot be read: {describe(error)}"))
-    reasons: dict[Resource, str] = {
-        "compute": _one(products.more),
-        "memory": _one(traffic.more),
-        "communication": why,
-    }
+    reasons: dict[Resource, str] = {"compute": _one(products.more), "memory": _one(traffic.more), "communication": why}
     return Demand(
         flops=dict(products.counts),
         memory_bytes=traffic.counts[BYTES],

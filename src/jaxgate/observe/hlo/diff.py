@@ -1,7 +1,4 @@
-"""Programs as text without what means nothing, and their difference, for people; nothing here makes a verdict.
-
-What changed in a program, as text for people: the stored program beside today's, without what means nothing.
-"""
+"""Programs as text without what means nothing, and their difference, for people; nothing here makes a verdict."""
 
 from __future__ import annotations
 
@@ -160,7 +157,7 @@ def _difference(old: Sequence[str], new: Sequence[str], keys_old: Sequence[str],
 def _unified(
     matcher: difflib.SequenceMatcher[str], old: Sequence[str], new: Sequence[str], begin: int
 ) -> Iterator[str]:
-    """As ``difflib.unified_diff`` writes it, which would not match lines that repeat."""
+    """The lines that ``difflib.unified_diff`` would write, but it does not match lines that repeat."""
     for group in matcher.get_grouped_opcodes(CONTEXT):
         (_, a, _, b, _), (_, _, a_end, _, b_end) = group[0], group[-1]
         yield f"@@ -{begin + a + 1},{a_end - a} +{begin + b + 1},{b_end - b} @@"
@@ -199,5 +196,5 @@ def readable(program: str) -> str:
 
 
 def _digest(constant: re.Match[str]) -> str:
-    """A long table of numbers by its hash: it may differ, and nobody reads it."""
+    """The hash of a long table of numbers: it may differ, and nobody reads it."""
     return f"dense<{len(constant[0]):,} characters, sha256 {hashlib.sha256(constant[0].encode()).hexdigest()[:8]}>"

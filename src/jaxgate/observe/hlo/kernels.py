@@ -40,13 +40,13 @@ class Kernels:
 
     counts: Mapping[str, int] = field(default_factory=dict)  # `copy float32[64,64]`, `fused add`, `dot`
     copied_bytes: int | None = None  # what the copies write; `None` if the program could not be read
-    scattered_bytes: int | None = None  # what gathers and scatters that jump read or write; likewise
-    lines: Mapping[str, str] = field(default_factory=dict)  # those among them that copy or jump to source lines
+    scattered_bytes: int | None = None  # what gathers and scatters that jump move; `None` if unread
+    lines: Mapping[str, str] = field(default_factory=dict)  # operations that copy or jump, to source lines
     unread: str = ""  # why it is unknown; empty if it is known
 
     @property
     def facts(self) -> dict[str, int | None]:
-        """As facts, by name."""
+        """The facts, by name."""
         return {
             "kernels": None if self.copied_bytes is None else sum(self.counts.values()),
             "copied_bytes": self.copied_bytes,
@@ -93,7 +93,7 @@ def _label(instruction: Instruction, siblings: Siblings, hlo: HloText) -> str:
 
 
 def _jumps(instruction: Instruction, siblings: Siblings, hlo: HloText) -> Counter[str]:
-    """The gathers and scatters that jump, an operation or those within a fusion: where each does so, and its bytes."""
+    """Where an operation, or those within a fusion, gather or scatter with jumps, and the bytes of each."""
     inside = computation_of(instruction, hlo) if instruction.opcode == "fusion" else siblings
     found: Counter[str] = Counter()
     for one in inside.values() if instruction.opcode == "fusion" else (instruction,):
@@ -137,9 +137,9 @@ def _copies(instruction: Instruction, siblings: Siblings, hlo: HloText) -> bool:
 
 
 def _lines(hlo: HloText) -> dict[str, str]:
-    """A source line of each kind of copy: its own, that of what it copies, or that of the loop which it stands in.
+    """A source line of each kind of copy: its own, that of what it copies, or that of the loop that it stands in.
 
-    And one of each kind of operation that jumps.
+    Operations that jump have a line of each kind, too.
     """
     loops = {
         body: loop.line

@@ -1,10 +1,8 @@
 """Optimised HLO as text, read into computations and instructions; whatever is not understood is kept and said.
 
-Shapes of arrays as HLO writes them, with their layouts: which memory they lie in, and what fills up their tiles.
-
-Source lines of HLO instructions: written beside the instruction, or in tables at the head of the module.
-
-Custom calls of compiled programs: which of them compute nothing, and which are products that can be counted.
+Shapes have their layouts: the memory that arrays lie in, and what fills up their tiles. Source lines stand beside an
+instruction, or in tables at the head of the module. Custom calls compute nothing, are products that can be counted, or
+are opaque.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ class Shape:
     dtype: str  # element type as XLA writes it, such as `f32`
     dims: tuple[int, ...]  # extents; of a bounded dynamic dimension its bound
     nbytes: int  # size in bytes on one device, without the padding of its layout
-    tiled_bytes: int  # size in bytes with it, as far as tiles are printed
+    tiled_bytes: int  # size in bytes with that padding, as far as tiles are printed
     space: int = 0  # number of the memory that it lies in: 0 is the device's own, on TPUs 1 is VMEM
     fastest: int | None = None  # the axis whose elements lie side by side; `None` of a single number
 
@@ -176,7 +174,7 @@ UNREAD_CHARACTERS = 120
 COLLECTIVE_WORDS = re.compile(r"all-|collective|reduce-scatter|replica_groups|source_target_pairs")
 """What a line says that may move data between devices."""
 _MENTION = re.compile(r"(?:all-|collective-|reduce-scatter|ragged-)[\w-]*\(")
-"""A collective being applied. No valid line holds a second one: two would be two lines run together."""
+"""A collective being applied. A valid line has one at most: two would be two lines run together."""
 _START = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = ")
 _OPCODE = re.compile(r" ([a-z][\w\-]*)(?=\()")
 _HEADER = re.compile(r"(ENTRY )?%?([\w.\-]+) (?:\(.*\) -> .+ )?\{")
@@ -184,10 +182,10 @@ _FLAT = re.compile(r'\([^()"]*\)')
 _PARENTHESIS = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SETTINGS = re.compile(r"\{\w+ = [^{}]*\}")
-"""What a call hands to its library: ``backend_config={index = 0 : ui64}``."""
+"""Settings that a call hands to its library: ``backend_config={index = 0 : ui64}``."""
 _OPERAND = re.compile(r"%([\w.\-]+)")
 _DEFINED = re.compile(r"%([\w.\-]+) = (?:.* )?[a-z][\w\-]*\(")
-"""An unread line that still shows which operation it applies: if that were a collective, the line would say so."""
+"""An unread line that still shows which operation it applies: it would say so if that were a collective."""
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 
 
@@ -379,18 +377,11 @@ def _number(module: str, name: str) -> int:
 _HLO_TARGET = re.compile(r'\bcustom_call_target="((?:[^"\\]|\\.)*)"')
 _NOTHING = frozenset(
     {
-        "AllocateBuffer",
-        "AssumeGatherIndicesInBound",
-        "AsyncCollectiveDone",
-        "AsyncCollectiveStart",
-        "ConcatBitcast",
-        "GatherScatterIndicesBitpacked",
-        "PartitionId",
-        "Sharding",
-        "SPMDFullToShardShape",
+        "AllocateBuffer", "AssumeGatherIndicesInBound", "AsyncCollectiveDone", "AsyncCollectiveStart",
+        "ConcatBitcast", "GatherScatterIndicesBitpacked", "PartitionId", "Sharding", "SPMDFullToShardShape",
         "SPMDShardToFullShape",
     }
-)
+)  # fmt: skip
 """Marks and views that compilers leave in a program, as seen of TPUs with libtpu 0.0.42 and 0.0.50."""
 _PRODUCTS = re.compile(r"__cublas\$(?:gemm|lt\$matmul)")
 

@@ -1,6 +1,6 @@
 """Sums over a compiled program: loops count as often as they run, of a conditional one branch.
 
-How often each computation of a module runs in one call of the program.
+They rest on how often each computation of a module runs in one call of the program.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def _step(name: str, index: int, body: Mapping[str, Instruction]) -> int | None:
 _ENDLESS = "a loop of unknown length counts once"
 _BRANCHES = "of a conditional the cheapest branch counts"
 CONTROL = frozenset({"async-start", "call", "conditional", "while"})
-"""Operations whose computations run one operation after the other, as those of the program do."""
+"""Operations whose computations run one operation after the other, as the program does."""
 
 VIEWS = frozenset({"bitcast", "get-tuple-element", "tuple"})
 FREE = (
@@ -199,7 +199,7 @@ class Amounts:
     more: dict[str, None] = field(default_factory=dict)  # why it may be more; empty if it is all
 
     def add(self, other: Amounts, times: int = 1) -> None:
-        """Add what is asked for so often."""
+        """Add what is asked for ``times`` times."""
         for name, count in other.counts.items():
             self.counts[name] += count * times
         self.more.update(other.more)
@@ -218,12 +218,8 @@ Own = Callable[[Instruction, Siblings], Amounts]
 def add_up(hlo: HloText, own: Own, enters: Collection[str], *, dearest: bool = False) -> Amounts:
     """Add up what all operations of one call of a program ask for.
 
-    Args:
-        hlo: The program.
-        own: What one operation asks for, without the computations that it runs.
-        enters: Operations whose computations count.
-        dearest: Whether the dearest branch of a conditional counts, so that the sum is the most that a call may take; else
-            the cheapest, and it is the least.
+    ``own`` is what one operation asks for, without the computations that it runs. The dearest branch of a conditional
+    counts if the sum is to be the most that a call may take (``dearest``), else the cheapest.
     """
     unread = why_unread(hlo)
     if unread:

@@ -7,17 +7,18 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
+from typing import Any
 
 import jax
 
 from jaxgate.model.machine import CORES, CORES_GIVEN_UP, HardwareKey
 from jaxgate.observe.machine.jax_settings import SETTINGS, unusual_settings
 from jaxgate.observe.machine.process import CORES_AT_START, allowed_cores, usable_cores
-from jaxgate.observe.source_lines import without_folders
+from jaxgate.observe.source_lines import is_own_file, package_of, without_folders
 
 _PACKAGES = ("jax", "jaxlib", "numpy", "flax", "optax", "libtpu", "jax-cuda12-plugin", "jax-cuda13-plugin")
 _NVIDIA = ("cublas", "cuda-nvcc", "cudnn", "cufft", "cusolver", "cusparse", "nccl", "nvshmem")
@@ -30,7 +31,10 @@ _RUNTIME = re.compile(
 )
 """Variables that libraries and runtimes read: they change how a program runs, and leave no trace in it."""
 _SAYS_WHERE = re.compile(r"NCCL_DEBUG\w*|\w*_(?:PATH|DIR|FILE|HOME|VERSION|LOG\w*)")
-"""Of these the ones that name places, versions and logs."""
+"""Variables among these that name places, versions and logs."""
+
+_LOOKED_AT = 100
+"""Equations whose frames are looked through: spread over all of them, some milliseconds."""
 
 
 @cache
@@ -53,10 +57,8 @@ def cpu_model() -> str:
 def hardware_key(device: jax.Device, devices: int, processes: int = 1) -> HardwareKey:
     """Name the hardware of a case.
 
-    Args:
-        device: One of the devices that the case's program runs on.
-        devices: How many it uses.
-        processes: How many processes these belong to; two of four devices are not one of eight.
+    ``devices`` is how many the case uses, ``processes`` how many these belong to: two of four devices are not one of
+    eight.
     """
     kind = cpu_model() if device.platform == "cpu" else device.device_kind
     spread = f", {processes} processes" if processes > 1 else ""
@@ -79,17 +81,37 @@ def _versions() -> Mapping[str, str]:
     return found
 
 
-def has_version(package: str) -> bool:
-    """Whether the environment says which version of a package there is."""
-    return package in _versions()
+def libraries_of(equations: Sequence[Any]) -> dict[str, str]:
+    """Versions of the packages whose functions made some of these equations, but for those that the environment names.
+
+    A newer one changes programs, and no source of the project.
+    """
+    found: set[str] = set()
+    for equation in equations[:: len(equations) // _LOOKED_AT + 1]:
+        for frame in getattr(equation.source_info.traceback, "frames", ()):  # the innermost first
+            if is_own_file(frame.file_name):
+                break  # whoever asked for the measurement stands above
+            found.add(package_of(frame.file_name))
+    return {name: known for name in sorted(found) if name and name not in _versions() and (known := _version(name))}
+
+
+@cache
+def _version(package: str) -> str:
+    """Of the distribution that a package came with; empty if it came with none."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        names = _distributions().get(package, ())
+        return version(names[0]) if names else ""
+
+
+_distributions = cache(packages_distributions)
 
 
 def read_environment(device: jax.Device, other: Mapping[str, str] | None = None) -> dict[str, str]:
     """Collect what may change a program or its speed: versions, flags, JAX settings, driver and runtime, system.
 
-    Args:
-        device: Where the program runs.
-        other: Versions of a compiler in another process, in place of the device's own: it is only compiled.
+    ``other`` are versions of a compiler in another process, in place of the device's own: it is only compiled.
     """
     found = {name: known for name, known in _versions().items() if name != "libtpu" or device.platform == "tpu"}
     found["python"] = ".".join(platform.python_version_tuple()[:2])
@@ -111,18 +133,18 @@ def read_environment(device: jax.Device, other: Mapping[str, str] | None = None)
 
 
 def environment_here() -> dict[str, str]:
-    """The same of the device that JAX would use first. Takes the devices of this process."""
+    """The environment of the device that JAX would use first. Takes the devices of this process."""
     return read_environment(jax.devices()[0])
 
 
 def settings_here() -> dict[str, str]:
-    """What somebody set of it: variables of compilers and runtimes, and JAX's settings that are not its defaults."""
+    """What somebody set: variables that compilers and runtimes read, and JAX's settings that are not its defaults."""
     variables = {name: shown(value) for name, value in os.environ.items() if is_setting(name) and value.strip()}
     return dict(sorted((variables | unusual_settings()).items()))
 
 
 def is_setting(variable: str) -> bool:
-    """Whether the compiler or a runtime reads a variable, and what it says stands in the environment."""
+    """Whether the compiler or a runtime reads a variable, so that it stands in the environment."""
     return variable in _FLAGS or bool(_RUNTIME.fullmatch(variable) and not _SAYS_WHERE.fullmatch(variable))
 
 

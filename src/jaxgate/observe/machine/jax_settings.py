@@ -1,4 +1,4 @@
-"""JAX's settings: what differs from JAX's own defaults, carried to another process, had again for a while, refused.
+"""JAX's settings: how they differ from JAX's own defaults, are carried to another process, set for a while, and refused.
 
 Everything counts that may change a program, its executable or its run. What cannot is listed in ``HARMLESS``, each group
 with the reason; ``ci/settings.py`` changes every option and shows what that does.
@@ -18,38 +18,20 @@ from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.jax_extend import jax_extend
 
 SETTINGS = (
-    "jax_debug_nans",
-    "jax_default_matmul_precision",
-    "jax_default_prng_impl",
-    "jax_disable_jit",
-    "jax_enable_x64",
-    "jax_numpy_dtype_promotion",
-    "jax_optimization_level",
-    "jax_threefry_partitionable",
-    "jax_use_shardy_partitioner",
-    "jax_use_simplified_jaxpr_constants",
-)
+    "jax_debug_nans", "jax_default_matmul_precision", "jax_default_prng_impl", "jax_disable_jit", "jax_enable_x64",
+    "jax_numpy_dtype_promotion", "jax_optimization_level", "jax_threefry_partitionable",
+    "jax_use_shardy_partitioner", "jax_use_simplified_jaxpr_constants",
+)  # fmt: skip
 """Named in every environment, also at their defaults: a release that changes such a default is a change."""
 
 HARMLESS: Mapping[str, frozenset[str]] = {
     "it says what is logged, printed or dumped": frozenset(
         {
-            "jax_captured_constants_report_frames",
-            "jax_captured_constants_warn_bytes",
-            "jax_compiler_detailed_logging_min_ops",
-            "jax_debug_log_modules",
-            "jax_distributed_debug",
-            "jax_dump_ir_modes",
-            "jax_dump_ir_to",
-            "jax_explain_cache_misses",
-            "jax_include_debug_info_in_dumps",
-            "jax_log_checkpoint_residuals",
-            "jax_log_compiles",
-            "jax_logging_level",
-            "jax_pallas_verbose_errors",
-            "jax_pprint_use_color",
-            "jax_traceback_filtering",
-            "jax_tracer_error_num_traceback_frames",
+            "jax_captured_constants_report_frames", "jax_captured_constants_warn_bytes",
+            "jax_compiler_detailed_logging_min_ops", "jax_debug_log_modules", "jax_distributed_debug",
+            "jax_dump_ir_modes", "jax_dump_ir_to", "jax_explain_cache_misses", "jax_include_debug_info_in_dumps",
+            "jax_log_checkpoint_residuals", "jax_log_compiles", "jax_logging_level", "jax_pallas_verbose_errors",
+            "jax_pprint_use_color", "jax_traceback_filtering", "jax_tracer_error_num_traceback_frames",
         }
     ),
     "it says which source lines a program names, and no fingerprint reads these": frozenset(
@@ -63,64 +45,39 @@ HARMLESS: Mapping[str, frozenset[str]] = {
     ),
     "it is about the compilation cache, and what comes out of it is the same executable": frozenset(
         {
-            "jax_compilation_cache_check_contents",
-            "jax_compilation_cache_dir",
-            "jax_compilation_cache_expect_pgle",
-            "jax_compilation_cache_include_metadata_in_key",
-            "jax_compilation_cache_max_size",
-            "jax_enable_compilation_cache",
-            "jax_persistent_cache_min_compile_time_secs",
-            "jax_persistent_cache_min_entry_size_bytes",
-            "jax_raise_persistent_cache_errors",
+            "jax_compilation_cache_check_contents", "jax_compilation_cache_dir", "jax_compilation_cache_expect_pgle",
+            "jax_compilation_cache_include_metadata_in_key", "jax_compilation_cache_max_size",
+            "jax_enable_compilation_cache", "jax_persistent_cache_min_compile_time_secs",
+            "jax_persistent_cache_min_entry_size_bytes", "jax_raise_persistent_cache_errors",
             "jax_remove_custom_partitioning_ptr_from_cache_key",
         }
     ),
     "it chooses devices, which the name of the hardware and the arguments' shardings say": frozenset(
         {
-            "jax_backend_target",
-            "jax_cuda_visible_devices",
-            "jax_num_cpu_devices",
-            "jax_oneapi_visible_devices",
-            "jax_platform_name",
-            "jax_platforms",
-            "jax_rocm_visible_devices",
-            "jax_xla_backend",
+            "jax_backend_target", "jax_cuda_visible_devices", "jax_num_cpu_devices", "jax_oneapi_visible_devices",
+            "jax_platform_name", "jax_platforms", "jax_rocm_visible_devices", "jax_xla_backend",
         }
     ),
     "it is about how processes find and trust each other": frozenset(
         {
-            "jax_check_proxy_envs",
-            "jax_cpu_get_global_topology_timeout_minutes",
-            "jax_cpu_get_local_topology_timeout_minutes",
-            "jax_cross_host_transfer_timeout_seconds",
-            "jax_distributed_verify_secure_credentials",
-            "jax_enable_preemption_service",
-            "jax_enable_recoverability",
-            "jax_mtls_ca_file",
-            "jax_mtls_cert_file",
-            "jax_mtls_key_file",
-            "jax_mtls_peer_uri_prefix",
-            "jax_share_binary_between_hosts",
+            "jax_check_proxy_envs", "jax_cpu_get_global_topology_timeout_minutes",
+            "jax_cpu_get_local_topology_timeout_minutes", "jax_cross_host_transfer_timeout_seconds",
+            "jax_distributed_verify_secure_credentials", "jax_enable_preemption_service",
+            "jax_enable_recoverability", "jax_mtls_ca_file", "jax_mtls_cert_file", "jax_mtls_key_file",
+            "jax_mtls_peer_uri_prefix", "jax_share_binary_between_hosts",
             "jax_share_binary_between_hosts_timeout_ms",
         }
     ),
     "it stops a run that breaks a rule, and changes nothing in one that does not": frozenset(
         {
-            "jax_array_garbage_collection_guard",
-            "jax_check_static_indices",
-            "jax_debug_leaked_clients_on_clear_backends",
-            "jax_disallow_mesh_context_manager",
-            "jax_legacy_prng_key",
-            "jax_numpy_rank_promotion",
-            "jax_raise_on_ppermute_sort_diff",
-            "jax_thread_guard",
-            "jax_transfer_guard",
-            "jax_transfer_guard_device_to_device",
-            "jax_transfer_guard_device_to_host",
+            "jax_array_garbage_collection_guard", "jax_check_static_indices",
+            "jax_debug_leaked_clients_on_clear_backends", "jax_disallow_mesh_context_manager", "jax_legacy_prng_key",
+            "jax_numpy_rank_promotion", "jax_raise_on_ppermute_sort_diff", "jax_thread_guard", "jax_transfer_guard",
+            "jax_transfer_guard_device_to_device", "jax_transfer_guard_device_to_host",
             "jax_transfer_guard_host_to_device",
         }
     ),
-}
+}  # fmt: skip
 """Reason to the options of ``jax.config`` that it excuses from the environment."""
 _EXCUSED = frozenset().union(*HARMLESS.values())
 
@@ -206,7 +163,7 @@ def apply_settings(found: Mapping[str, Any]) -> None:
 
 @contextmanager
 def settings_of(found: Mapping[str, Any]) -> Iterator[None]:
-    """Have JAX for a while as it was when ``all_settings`` was asked; afterwards as it is now, unset values too."""
+    """Give JAX the settings that ``all_settings`` gave, for a while; afterwards those of now, unset values too."""
     here = all_settings()
     apply_settings(found)
     try:

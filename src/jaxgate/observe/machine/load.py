@@ -1,12 +1,11 @@
-"""Is this machine quiet enough to store times? What was seen, and what speaks against it.
+"""Whether this machine is quiet enough to store times, and how fast it runs Python right now.
 
 The limits are choices, not measurements: a third of the 3 % margin for what the hypervisor took away, and half a
 core of other work, or a tenth of them all.
 
-How fast this machine runs Python right now: a fixed piece of work that has nothing to do with JAX.
-
 Phases (tracing, compiling) are compared with stored times, which may come from a quicker or less busy machine. The
-yardstick measures that difference. It uses no JAX, so a slower JAX changes the phases and not the yardstick.
+yardstick, a fixed piece of work, measures that difference. It uses no JAX, so a slower JAX changes the phases and not
+the yardstick.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ MAX_BUSY_CORES = 0.5
 MAX_BUSY_SHARE = 0.1
 MAX_STEAL = 0.01
 MIN_CLOCK = 0.8
-"""Share of the clock that the system allows; one busy core of an unthrottled processor reaches it."""
+"""Least share of the clock that the system allows; one busy core of an unthrottled processor reaches it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,19 +112,9 @@ def look(
 ) -> MachineState:
     """Look at the machine, for about a second.
 
-    Args:
-        platform: Whose devices are to be timed; ``gpu`` is asked about its clocks and its other users.
-        after_work: What looks back (load, utilisation) is not asked: it would see what we did ourselves.
-        holds_device: Nor who uses the device: we do.
-        since: Steal is counted from here; over the window by default.
-        proc: Where the system describes its processors.
-        system: Where it describes their clocks.
-        load: Reads the load of the last minute.
-        cores: Processors of the machine.
-        wait: Lets the window pass.
-        spin: Keeps one processor at work for a moment, so that it has a reason to be fast.
-        environ: Names the visible GPUs.
-        gpus: Reads the state of the GPUs.
+    ``after_work`` leaves out what looks back (load, utilisation): it would see our own work; ``holds_device`` leaves
+    out who uses the device: we do. Steal is counted from ``since``; over the window by default. ``spin`` keeps one
+    processor at work for a moment, so that it has a reason to be fast.
     """
     before = read_ticks(proc)
     wait()
@@ -153,7 +142,7 @@ def look(
 
 
 def _share(before: Ticks | None, after: Ticks | None) -> tuple[float, float] | None:
-    """Shares of the time between: at work, and stolen."""
+    """Shares of the time between two readings: at work, and stolen."""
     if before is None or after is None or after.total <= before.total:
         return None
     passed = after.total - before.total
@@ -174,7 +163,7 @@ def _spin() -> None:
 
 
 def _clock(system: Path) -> float | None:
-    """The fastest processor against what its policy allows: the one that just span."""
+    """The clock of the fastest processor, which just span, as a share of what its policy allows."""
     shares = []
     for policy in sorted((system / "devices/system/cpu").glob("cpu[0-9]*/cpufreq")):
         try:
@@ -189,13 +178,11 @@ def _clock(system: Path) -> float | None:
 def memory_bytes(which: str, status: Path = Path("/proc/self/status")) -> int:
     """Memory of this process, in bytes.
 
-    Args:
-        which: ``VmHWM``, the most that it has held since it began its program; ``getrusage`` will not do: on Linux it remembers
-            the process that this one was forked from. ``RssAnon``, what it holds now and no file backs.
-        status: Where the system says so.
+    ``VmHWM`` is the most that it has held since it began its program; ``getrusage`` will not do: on Linux it remembers
+    the process that this one was forked from. ``RssAnon`` is what it holds now and no file backs.
 
     Raises:
-        OSError: If it does not.
+        OSError: If the system does not say it.
     """
     for line in status.read_text().splitlines():
         name, _, value = line.partition(":")

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 MAX_UTILISATION = 5
-"""Per cent of the last sampling period."""
+"""Most per cent of the last sampling period."""
 
 SLOWED_BY = {
     "SwPowerCap": "power cap",
@@ -79,11 +79,8 @@ def read_gpus(
 ) -> tuple[GpuState, ...]:
     """Read the GPUs that programs of this environment may use.
 
-    Args:
-        environ: ``CUDA_VISIBLE_DEVICES`` names them; all of the machine where it does not.
-        used_by_us: Who uses them is not asked.
-        after_work: How much they were used is not asked.
-        load: Gives NVML's module.
+    ``CUDA_VISIBLE_DEVICES`` names them; without it they are all of the machine's. ``used_by_us`` does not ask who uses
+    them, ``after_work`` not how much.
 
     Raises:
         Exception: Of several kinds, if the driver cannot be asked, or shows no GPU.

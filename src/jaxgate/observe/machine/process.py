@@ -1,4 +1,4 @@
-"""Cores and threads of this process. The plugin imports this before any conftest runs: what is otherwise later is the project's doing."""
+"""Cores and threads of this process. The plugin imports this before any conftest: later changes are the project's doing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""An environment had again in another process: its variables and JAX's settings.
+"""An environment of another process had again in this one: its variables and JAX's settings.
 
-Flags of XLA are read once in a process. Who wants to run a program as it was run under others needs a process that is
-started with them, and has to see for itself that it came out as it was.
+XLA reads its flags once in a process. To run a program as it was run under other flags takes a process that is started
+with them, and that checks that it has the environment.
 """
 
 from __future__ import annotations
@@ -26,10 +26,8 @@ class NotRecreatedError(Exception):
 def variables_of(environment: Mapping[str, str], base: Mapping[str, str], platform: str) -> dict[str, str]:
     """The variables that a process is started with, so that it has an environment.
 
-    Args:
-        environment: What ``read_environment`` gave there.
-        base: Variables that have nothing to do with it.
-        platform: Where programs ran there. A conftest may have chosen that by ``jax.config``, in this process alone.
+    ``base`` are variables that have nothing to do with it. A conftest may have chosen the platform by ``jax.config``,
+    in its process alone.
 
     Raises:
         NotRecreatedError: If a value names a path, of which the environment has the hash alone.
@@ -53,11 +51,8 @@ def variables_of(environment: Mapping[str, str], base: Mapping[str, str], platfo
 def recreate(environment: Mapping[str, str], platform: str) -> None:
     """Give this process an environment, before it asks for a device, and see that it has it.
 
-    What the environment does not name is as JAX has it by itself (``know_defaults``).
-
-    Args:
-        environment: What ``read_environment`` gave where it was; the process was started with its ``variables_of``.
-        platform: Where programs ran there.
+    The process was started with its ``variables_of``. Settings that it does not name are JAX's defaults
+    (``know_defaults``).
 
     Raises:
         NotRecreatedError: If something of it is otherwise here all the same, or JAX's defaults are not known.
@@ -80,7 +75,7 @@ def recreate(environment: Mapping[str, str], platform: str) -> None:
 
 
 def _value(text: str) -> Any:
-    """What a setting was, of its text."""
+    """The value of a setting, from its text."""
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -14,9 +14,7 @@ class DevicesChosenError(Exception):
 def give_cpu_devices(count: int, *, alone: bool = False) -> None:
     """Divide the CPU into virtual devices; must come before anything that touches a device.
 
-    Args:
-        count: How many; where JAX has at least as many already, nothing changes.
-        alone: Whether JAX shall look for no other devices than the CPU's.
+    Nothing changes where JAX has at least ``count`` already. ``alone`` lets JAX look for no other devices.
 
     Raises:
         DevicesChosenError: If JAX has started with fewer.

@@ -26,7 +26,7 @@ class Communication:
 
     counts: Mapping[str, int]  # how often each collective runs, by kind, array and mesh axes
     nbytes: int | None  # what one device hands over; `None` if the optimised program could not be read
-    lines: Mapping[str, str] = field(default_factory=dict)  # the same labels to source lines
+    lines: Mapping[str, str] = field(default_factory=dict)  # source lines by the same labels
     unread: str = ""  # why it is unknown; empty if it is known
 
     @property

@@ -171,10 +171,8 @@ def lost_by_size(
 ) -> tuple[int | None, tuple[str, ...], dict[str, str]]:
     """What donation loses in a program that is never called: what was donated, less what the compiler says it reuses.
 
-    Args:
-        program: The program.
-        call: Its arguments; shapes may stand for arrays.
-        reused: Positions of the arguments that are reused; ``None`` where only their bytes are known.
+    Shapes may stand for arrays in ``call``. ``reused`` are positions of arguments; ``None`` where only their bytes are
+    known.
 
     Returns:
         ``lost_bytes`` on one device, one line for each array that finds no result to become, and why it is unknown.

@@ -1,10 +1,8 @@
-"""Programs that can be compiled again: out of a subject, and back from bytes.
+"""Programs that can be compiled again: out of a subject, back from bytes, for devices here or a target's topology.
 
 The function is flattened before it is exported, so that any tree of arguments works. Source locations are
 left out: a stored program is public, and must not change with every moved line. What is read back is data:
 nothing is unpickled, and a program that calls something outside an allowed list is refused.
-
-An exported program, compiled again: for devices of this process, or of a topology that is not attached.
 """
 
 from __future__ import annotations
@@ -175,7 +173,7 @@ def split_call(lowered: Lowered, call: Call) -> tuple[list[Any], Callable[[Seque
 
 
 def find_feeds(lowered: Lowered, call: Call, next_args: NextArgs | None) -> tuple[int | None, ...] | None:
-    """Work out how the state is threaded, by flat positions: run ``next_args`` on numbers instead of arrays.
+    """Work out how the state is threaded, by flat positions: run ``next_args`` on markers instead of arrays.
 
     Returns:
         For each dynamic argument the output it is fed from, or ``None`` if nothing is threaded, the state
@@ -227,10 +225,10 @@ def _without_locations() -> Iterator[None]:
 
 
 def serves_as(stored: bytes, content: bytes) -> bool:
-    """Whether a stored program may stand for a new one of its structure, which does not show this difference.
+    """Whether a stored program may stand for a new one of the same structure.
 
-    One platform's StableHLO is another's, and arguments that a program does not use are not part of it. An older
-    format does not serve: who records again wants the months for which jax promises to read it to start again.
+    Platforms and unused arguments are compared, as the structure has neither. An older format does not serve: who
+    records again wants the months for which jax promises to read it to start again.
     """
     names = ("platforms", "nr_devices", "in_avals", "out_avals", "module_kept_var_idx")
     try:
@@ -302,12 +300,7 @@ def compile_exported(
 ) -> jax.stages.Compiled:
     """Compile a program anew, into an executable of its own.
 
-    Args:
-        exported: The program.
-        placed: Its arguments, or ``jax.ShapeDtypeStruct``, where it wants them (``spread``).
-        donated: Positions of those that it may reuse.
-        options: Compiler options.
-        extend: Makes more of the program before it is compiled.
+    ``placed`` are arguments, or ``jax.ShapeDtypeStruct``, where it wants them (``spread``). ``donated`` are positions.
 
     Raises:
         NotReplayableError: If it does not compile for them.

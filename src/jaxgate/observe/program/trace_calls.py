@@ -28,7 +28,7 @@ from jaxgate.observe.trace.clocks import uncollected
 from jaxgate.observe.trace.lowering import Lowered
 
 _NOBODY = frozenset({"", "jax", "jaxlib", "ml_dtypes", "numpy"})
-"""Packages whose functions are not named; the standard library is in none."""
+"""Packages whose functions are not named; the standard library belongs to none."""
 _AT_ONCE = 1_000_000
 """Events that are kept before they are counted, 8 MB of them."""
 _LONGER = 1.4
@@ -59,20 +59,10 @@ def accepted_trace_calls(
     environment: Mapping[str, str],
     phases: Phases,
 ) -> TraceCalls | None:
-    """What the baseline counted, where all that decides what tracing calls is as it was there.
+    """The baseline's count, if all that decides what tracing calls is unchanged; ``None`` if it must be counted now.
 
-    Tracing may depend on what no fingerprint sees: a file, a variable, an object that cannot be looked into. So the clock is asked,
-    too: what takes longer than it did is counted, and the count decides.
-
-    Args:
-        baseline: The accepted case, if there is one.
-        fingerprints: Of the source and of the program as they are now.
-        libraries: Versions of the packages in the trace.
-        environment: Versions and settings around it.
-        phases: How long tracing took now, and how fast the machine is.
-
-    Returns:
-        Its count; ``None`` if it must be counted now.
+    Tracing may depend on what no fingerprint sees: a file, a variable, an object that cannot be looked into. So the
+    clock is asked, too: what takes longer than it did is counted.
     """
     if baseline is None or baseline.facts.trace_calls is None or not phases.trace_ns or not baseline.phases.trace_ns:
         return None

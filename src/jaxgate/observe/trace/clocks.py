@@ -13,7 +13,7 @@ Clock = Callable[[], int]
 _SCHEDULED = Path("/proc/thread-self/schedstat")
 """Where Linux says what the calling thread has run, and how long it has waited for a core, in nanoseconds."""
 _TASKS = Path("/proc/self/task")
-"""A folder for each thread of this process, with the same of it."""
+"""A folder for each thread of this process, with the same figures."""
 
 
 def queued_ns(statistics: Path = _SCHEDULED) -> int:
@@ -55,7 +55,7 @@ def uncollected() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:
-    """The clocks of an observation, in nanoseconds: calls take the first, what a busy machine must not slow the others.
+    """The clocks of an observation, in nanoseconds: the first times calls, the others what a busy machine must not slow.
 
     Beside eight busy processes on two cores the first one more than doubled tracing and quadrupled compiling; the
     others moved by less than half.

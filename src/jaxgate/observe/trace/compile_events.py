@@ -1,4 +1,4 @@
-"""What JAX traces, lowers and compiles, as it says itself through ``jax.monitoring``, in order of arrival.
+"""What JAX traces, lowers and compiles, as it says itself through ``jax.monitoring``, in order of arrival; and why it traced.
 
 A warm call fires no event, a cache miss fires one per phase, with the function's name. Eager helpers fire
 their own events, so counting happens inside ``record`` blocks that hold nothing but calls of the subject.
@@ -16,9 +16,8 @@ Seen alike on JAX 0.10.2 and 0.12 (``tests/observe/trace/test_retraces.py`` hold
   compiles.
 
 Events of all threads are counted unless a block wants its own alone: JAX does not say for whom a thread works, and a
-jitted function is traced and compiled by the thread that calls it. Explanations come from the thread of the block alone.
-
-Why JAX traced: the text that ``jax.explain_cache_misses`` logs, caught and put into one short cause.
+jitted function is traced and compiled by the thread that calls it. Explanations, the text that
+``jax.explain_cache_misses`` logs, come from the thread of the block alone.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ Kind = Literal["new", "arguments", "static", "config", "other"]
 
 _HEADER = "TRACING CACHE MISS"
 _CACHE_TEXTS = ("PERSISTENT COMPILATION CACHE MISS", "Not writing persistent cache entry", "Writing ")
-"""What else the same switch makes JAX print, where a persistent cache is on."""
+"""Other texts that the same switch makes JAX print, where a persistent cache is on."""
 
 _FUNCTION = re.compile(r"^(?:for )?(?P<name>.+?)(?: id=\d+)?(?: defined at (?P<file>.+?)(?::(?P<line>\d+))?)?$")
 _TYPES = re.compile(r"^\* at (.+?), now (.+) and before (.+)$")
@@ -69,7 +68,7 @@ class Miss:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Listener:
-    """Who hears of the misses of a thread; ``wanted`` if the explanations were on before anybody listened."""
+    """A listener to the misses of a thread; ``wanted`` if the explanations were on before anybody listened."""
 
     thread: int
     report: Callable[[Miss], None]
@@ -334,11 +333,10 @@ def record(
 ) -> Iterator[Events]:
     """Collect what JAX traces, lowers and compiles until the block ends.
 
-    Args:
-        explain: Collect JAX's explanations too. Costs nothing on a warm call; on a miss 0.07 ms, and 10 ms
-            where the function has 500 arguments (both lines, two cores of a virtual machine).
-        others: Count what other threads trace and compile, too: plain Python may start some, a jitted function does not.
-        at_compile: Called after each compile, while its program is the newest one; the event keeps what it gives.
+    Explanations cost nothing on a warm call; on a miss 0.07 ms, and 10 ms where the function has 500 arguments (both
+    lines, two cores of a virtual machine). Others' events count (``others``) where plain Python may start threads; a
+    jitted function starts none. ``at_compile`` is called after each compile, while its program is the newest one; the
+    event keeps what it gives.
     """
     global _listening  # noqa: PLW0603 - JAX keeps listeners for the life of the process; so do we, one
     if not _listening:

@@ -5,8 +5,6 @@ jitted on its own do not reach it: calls are followed to the values they return,
 them. The values that a loop carries are distinguished by what they do, not by their position, which follows
 the order of the lines in the body. It is of its own kind: never compare it with a hash of ``as_text()``
 or of an exported module.
-
-Pallas kernels of a TPU, as they stand in a program: without where their lines come from.
 """
 
 from __future__ import annotations
@@ -26,11 +24,8 @@ TARGET = "tpu_custom_call"
 def without_locations(config: str) -> str:
     """What a kernel does, as text that stays the same where its file is moved or a line is put above it.
 
-    Args:
-        config: ``backend_config`` of the call: JSON, with the kernel as MLIR bytecode.
-
-    Returns:
-        The same with the kernel as text; as it is where this release writes it otherwise.
+    ``config`` is ``backend_config`` of the call: JSON, with the kernel of a TPU as MLIR bytecode. It comes back with
+    the kernel as text; as it is where this release writes it otherwise.
     """
     try:
         from jax.extend.mlir import ir  # noqa: PLC0415 - imports Pallas, which makes jax 0.12 trace everything anew
@@ -198,7 +193,7 @@ class _Hasher:
         return _digest(*found)
 
     def _by_content(self, match: re.Match[str]) -> str:
-        """A function that an attribute names, by what it does."""
+        """The hash of a function that an attribute names: by what it does."""
         name = match.group(1) or match.group(2)
         function = self._functions.get(name)
         if function is None or name == "main":

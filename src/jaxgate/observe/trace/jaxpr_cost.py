@@ -4,10 +4,8 @@ XLA's own counts take the body of a loop once; here a scan counts as often as it
 the count leaves out dead code and counts a common subexpression once, so that it moves when work moves and
 not when a line is written twice. A ``while`` with an unknown trip count counts once: a lower bound.
 
-Communication is what the program asks for itself, before a compiler combines it; what a partitioner adds is
-read from the optimised program (``observe.collectives``).
-
-What one equation of a traced function counts for: products, communication, widening, calls into Python.
+Communication is what the program asks for itself, before a compiler combines it; what a partitioner adds is read from
+the optimised program (``observe.hlo.collectives``).
 """
 
 from __future__ import annotations
@@ -26,8 +24,8 @@ from jaxgate.model.measurement import EACH_TURN, MAX_NAMED
 from jaxgate.observe.arguments.signature import short
 from jaxgate.observe.hlo.collectives import COLLECTIVES
 from jaxgate.observe.jax_extend import jax_extend
+from jaxgate.observe.machine.environment import libraries_of
 from jaxgate.observe.source_lines import at, is_own_file, is_project_file, places, short_path
-from jaxgate.observe.trace.libraries import libraries_of
 
 _MANY, _SOME = 100, 20
 """Equations in vain from which they are named, and those of a kind whose lines are looked up."""
@@ -44,11 +42,11 @@ _CALLBACKS = {
 _DRAWING = frozenset({"random_bits", "rng_bit_generator"})
 """Primitives that draw random bits; the last result is what they draw."""
 _MAIN = frozenset({"any", "hbm"})
-"""Memory spaces of Pallas that are no fast memory beside the cores: what is there is read as the kernel asks for it."""
+"""Memory spaces of Pallas outside the fast memory beside the cores: the kernel asks for each read of these."""
 ERROR_CHECK = "error check"
 """Begins the label of a callback that does nothing but raise."""
 _RAISING = frozenset({"equinox._errors"})
-"""Modules whose callbacks are such: ``eqx.error_if``, which Diffrax, Lineax and Optimistix check with."""
+"""Modules whose callbacks only raise: ``eqx.error_if``, which Diffrax, Lineax and Optimistix check with."""
 
 
 class Item(NamedTuple):
@@ -142,7 +140,7 @@ def _dot_flops(equation: Any) -> int:
 
 
 def _conv_flops(equation: Any) -> int:
-    """Two FLOPs for each multiply-add; zeros that ``lhs_dilation`` inserts between the inputs are not counted."""
+    """FLOPs of a convolution, two for each multiply-add; zeros that ``lhs_dilation`` inserts between the inputs do not count."""
     kernel = equation.invars[1].aval.shape
     features = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
     zeros = prod(equation.params["lhs_dilation"])
@@ -150,7 +148,7 @@ def _conv_flops(equation: Any) -> int:
 
 
 def _ragged_flops(equation: Any) -> int:
-    """Rows in groups, each group by a matrix of its own: every row counts once, as the groups share the rows."""
+    """FLOPs of rows in groups, each with a matrix of its own: every row counts once, as the groups share the rows."""
     numbers = equation.params["ragged_dot_dimension_numbers"]
     (contract, _), _batch = numbers.dot_dimension_numbers
     rows, groups = equation.invars[0].aval.shape, equation.invars[2].aval.shape[-1]
@@ -164,7 +162,7 @@ def _scaled_flops(equation: Any) -> int:
 
 
 def _attention_flops(products: int, equation: Any) -> int:
-    """CuDNN's fused attention: each of its products takes every query of every head to every key, masked or not."""
+    """FLOPs of cuDNN's fused attention: each of its products takes every query of every head to every key, masked or not."""
     query, key = (atom.aval.shape for atom in equation.invars[:2])
     heads_first = equation.params["layout"]
     return int(products * 2 * prod(query) * key[2 if heads_first else 1])
@@ -213,16 +211,16 @@ class Work:
     collectives: Mapping[str, int]  # how often each collective operation runs that the function itself asks for
     collective_bytes: int  # what these hand over, on one device
     widened: Mapping[str, int]  # how often each array is made wider: from bfloat16 to float32, from float32 to float64
-    widened_bytes: int  # size of the results of that, on one device
-    random_bits: int  # that it draws, on all devices together
+    widened_bytes: int  # size of the widened arrays, on one device
+    random_bits: int  # random bits that it draws, on all devices together
     drawn: tuple[str, ...]  # how often it draws each array of them, with the source lines
     unmatched: tuple[str, ...]  # names that a policy of `jax.checkpoint` says and no array has
     block_bytes: int  # the most that one kernel of Pallas holds at once: blocks of its arrays, and what it works in
-    blocks: str  # these, with the kernel's name and source line; empty if there is no kernel
+    blocks: str  # what that kernel holds, with its name and source line; empty if there is no kernel
     callbacks: Mapping[str, int]  # how often it calls each Python function
     equations: int  # that tracing wrote, dead ones and equal ones too; the body of a loop once
     libraries: Mapping[str, str]  # packages that some of them come from, with their versions
-    thrown_away: str  # those of them that nothing needs, or that stand there already, where they are most of all
+    thrown_away: str  # equations that nothing needs, or that stand there already, where they are most of all
     lines: Mapping[str, str]  # any label above to the source lines of such operations
 
     def only_raises(self, host_callbacks: int) -> bool:
@@ -444,7 +442,7 @@ class _Scope:
 
 
 def _in_loop(item: Item) -> Item:
-    """What a loop of unknown length does, once: its label says so, and keeps it apart from what is counted in full."""
+    """What a loop of unknown length does in one turn: its label says so, and keeps it apart from what is counted in full."""
     if item.kind == CALLBACK or item.label.endswith(EACH_TURN):
         return item
     return item._replace(label=f"{item.label}{EACH_TURN}")
@@ -462,8 +460,8 @@ def _lasting(equation: Any) -> bool:
 def _of_branches(branches: Sequence[_Work]) -> _Work:
     """Products of the branch with most of them; all else of every branch.
 
-    The branch with the products is seldom the one that sends or widens, and what is in none of the counts can grow
-    unseen. The optimised program counts every branch too.
+    The branch with the products is seldom the one that sends or widens, and what no count has can grow unseen. The
+    optimised program counts every branch too.
     """
     total: _Work = Counter()
     for work in branches:

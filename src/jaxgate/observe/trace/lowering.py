@@ -1,10 +1,7 @@
 """From a function to its program: traced and lowered once each, with the time of each phase.
 
-A plain function under ``jax.jit``, with the donation that programs in it ask for: inlining would drop that.
-
-Jitted functions that a plain one calls: its caller's loop runs them and Python, not one program.
-
-The jitted functions that plain Python can call, with their source lines: found, not run.
+A plain function is put under ``jax.jit`` with the donation of programs in it, which inlining would drop. Jitted
+functions that it calls are found: its caller's loop runs them and Python, not one program.
 """
 
 from __future__ import annotations
@@ -108,7 +105,7 @@ def find_jitted_functions(function: Callable[..., Any]) -> Mapping[str, str]:
 
 
 def jitted_functions(function: Callable[..., Any]) -> Iterator[tuple[Any, CodeType]]:
-    """The same as objects, the nearest first, each with the code of the function that it compiles."""
+    """The project's jitted functions that a function can reach, the nearest first, each with the code that it compiles."""
     seen: set[int] = set()
     pending: list[tuple[Any, int]] = [(function, _DEPTH)]
     while pending:
@@ -234,9 +231,8 @@ def _taking(
 ) -> Iterator[Callable[..., Any]]:
     """The function objects that give this very program for the same arguments, and this tree of results.
 
-    JAX has the program from the call within.
-
-    One that is made anew at each call is not to be found, and its loop traces at each call.
+    JAX has the program from the call within. A function that is made anew at each call is not found, and its loop
+    traces each time.
     """
     for candidate, code in jitted_functions(function):
         if (code.co_name, code.co_filename, code.co_firstlineno) != source:
@@ -275,7 +271,7 @@ class Lowered:
     # its compiler options, name and value, or `None` if they cannot be read
     options: tuple[tuple[str, str], ...] | None
     trace_ns: int | None  # time of tracing, or `None` if JAX could not be made to trace again
-    trace_wait_ns: int | None  # what it waited meanwhile, or `None` likewise
+    trace_wait_ns: int | None  # what tracing waited meanwhile, or `None` if JAX could not be made to trace again
     lower_ns: int
 
     @property
@@ -304,15 +300,9 @@ def lower(
 ) -> Lowered:
     """Trace and lower a function; of a plain one that hands on to a jitted one of the project, that one.
 
-    Args:
-        function: The function.
-        args: Its arguments.
-        kwargs: Those that are given by name.
-        role: ``subject`` or ``reference``, for messages.
-        clock: Times tracing and lowering.
-        asleep: Says what tracing waited.
-        cold: Whether its phases shall be those of a function that was never called; else JAX may know it already.
-        platform: What it is lowered for; that of its arguments by default.
+    ``role`` is ``subject`` or ``reference``, for messages. ``clock`` times both phases, ``asleep`` what tracing waited.
+    If it is ``cold``, phases are those of a function that was never called. ``platform`` is that of the arguments by
+    default.
 
     Raises:
         InvalidCaseError: If it cannot be traced or lowered.
@@ -396,7 +386,7 @@ def _trace(
 def _with_numbers(
     error: InvalidCaseError, jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> InvalidCaseError:
-    """An error with the arguments that are Python's numbers, where JAX may have missed the number: it traces them."""
+    """An error with the arguments that are Python's numbers: JAX traces them, and may have needed the numbers."""
     named = [*zip(argument_names(jitted, len(args)), args, strict=True), *kwargs.items()]
     numbers = [name for name, value in named if isinstance(value, int)]
     if not numbers or not isinstance(error.__cause__, TypeError):
@@ -420,14 +410,14 @@ def _lower(traced: jax.stages.Traced, role: str, clock: Clock, platform: str | N
 
 
 def _needs_device(traced: jax.stages.Traced, error: Exception) -> str:
-    """What JAX lowers for attached devices only, where it is that which it refused; empty otherwise."""
+    """What JAX lowers for attached devices only, if it refused that; empty otherwise."""
     if called := count_work(traced.jaxpr).callbacks:
         return f"calls Python ({', '.join(sorted(called))})"
     return "has a Pallas kernel for Triton" if _NO_GPU in str(error) else ""
 
 
 def _forgotten(jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str) -> bool:
-    """Whether JAX traces a function that it has just traced once more."""
+    """Whether JAX traces a function once more that it has just traced."""
     with record(others=False) as events, guarded(f"tracing the {role}"):
         traced = jitted.trace(*args, **kwargs)
     return events.traces_of(traced.fun_name) > 0

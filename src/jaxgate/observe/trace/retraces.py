@@ -36,7 +36,7 @@ class Culprit:
     function: str  # its name, as its events give it
     shown: str  # its name for people
     kind: Kind | None = None  # what JAX said differed; `None` if it explained nothing
-    cause: str = _COMPILED  # the same in words
+    cause: str = _COMPILED  # what differed, in words
     where: str = ""  # the project's line that called it, `file:line`
     defined: str = ""  # where it stands
     traces: int = 0  # how often it was traced
@@ -65,17 +65,16 @@ class Culprit:
         return f"{self.shown}: {self.cause}{at(self.where)}"
 
     def beyond(self, allowed: int) -> list[str]:
-        """The same of each miss beyond the first ones, alike ones once."""
+        """One line for each miss beyond the allowed first ones; equal lines once."""
         return list(dict.fromkeys(f"{self.shown}: {cause}{at(where)}" for cause, where in self.each[allowed:]))
 
 
 class Blame:
     """Reads blocks of events in their order, and remembers which functions were new.
 
-    Args:
-        complete: Whether the blocks began before anything was called, so that what is new at the second
-            block under the same name and line is a new object rather than a first call.
-        inner: Functions that get an entry of their own where they were traced within another one.
+    If the blocks are ``complete``, they began before anything was called: what is new at the second under the same name
+    and line is a new object rather than a first call. ``inner`` functions get an entry of their own where they were
+    traced within another one.
     """
 
     def __init__(self, *, complete: bool, inner: Collection[str] = ()) -> None:
@@ -169,22 +168,13 @@ def retrace_lines(
     after: Sequence[ArgumentKey],
     names: Sequence[str] = (),
 ) -> list[str]:
-    """Describe a step that traced or compiled, the root cause first.
+    """Describe a step that traced or compiled, the root cause first; beyond ``MAX_NAMED`` lines the rest is counted.
 
-    The subject's arguments come first where they changed, unless everything that missed has another reason
-    (a new function object, a setting): then they are not to blame. Data on the host may have another length at every
-    call, and be filled up before it is sent: where nothing else changed, what a function was called with comes first.
+    The subject's arguments come first where they changed, unless everything that missed has another reason (a new
+    function object, a setting): then they are not to blame. Data on the host may have another length at every call, and
+    be filled up before it is sent: where nothing else changed, what a function was called with comes first.
 
-    Args:
-        step: The step's name: ``step 2``.
-        culprits: What missed, in order.
-        subject: The name of the jitted subject; empty for a plain Python function.
-        before: Its arguments in the step before.
-        after: Its arguments in this step.
-        names: Names of its positional arguments, which JAX numbers.
-
-    Returns:
-        At most ``MAX_NAMED`` lines, and one that counts the rest.
+    ``before`` and ``after`` are the subject's arguments in two steps; ``subject`` is empty for plain Python.
     """
     own = difference(before, after)
     lines: list[str] = []

@@ -1,6 +1,6 @@
 """A fingerprint of source text: did somebody change the subject, or what it calls in this project?
 
-The project's own functions that a subject reaches: by name, by closure, through what other libraries keep of them.
+It counts the project's own functions that a subject reaches: by name, by closure, through what libraries keep of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from jaxgate.model.workload import Family
 from jaxgate.observe.source_lines import is_project_file, short_path
 
 _VALUES = (jax.Array, np.ndarray, np.generic, str, bytes, bool, int, float, complex, type(None), ModuleType, CodeType)
-"""What holds no function."""
+"""Types that hold no function."""
 _OWN = __name__.partition(".")[0]
 """This package: what it holds a subject against is not the subject's source."""
 _MAX_OBJECTS = 20_000
@@ -105,7 +105,7 @@ def _inside(value: Any) -> Iterable[Any]:
 
 
 def _attributes(value: Any) -> Iterator[Any]:
-    """Of an object of the project's; of a library's what is called, a tree of arrays, plain data such as a model's definition."""
+    """The attributes of an object of the project; of a library's, only callables, trees of arrays, and plain data."""
     kind = type(value)
     if _is_project_class(kind):
         yield kind
@@ -156,11 +156,9 @@ def source_fingerprint(*functions: Callable[..., Any], given: Any = ()) -> str |
 
     Comments, docstrings, blank lines and positions do not count; names do. Of a workload's builder, its decorator and
     ``claims=`` of ``Computation(...)`` do not count either: they say what is judged, not what runs. A function that
-    makes claims counts as any function does. Installed packages are part of the environment, not of the source.
-
-    Args:
-        functions: The subject, and what builds it: there stand donation, sizes and compiler options.
-        given: What the subject is given: methods of models and optimisers, of the project, that are in it count.
+    makes claims counts as any function does. Installed packages are part of the environment, not of the source. What
+    builds the subject is among ``functions``: there stand donation, sizes and compiler options. Methods in what it is
+    ``given`` count, if they are the project's.
 
     Returns:
         A hex digest, or ``None`` if the source of one of them cannot be read, or none is the project's.

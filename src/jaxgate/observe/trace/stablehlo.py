@@ -1,6 +1,6 @@
 """What a StableHLO module holds: operations, captured constants, callbacks, with the lines they come from.
 
-Operations of a StableHLO module whose work may depend on the values of its arguments: with none, only shapes count.
+It also says whether work may depend on the values of the arguments: if not, only shapes count.
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ class Structure:
 def read_structure(module: Any, *, lines: bool = True) -> Structure:
     """Walk a module as ``lowered.compiler_ir("stablehlo")`` gives it.
 
-    Args:
-        module: A ``jaxlib.mlir.ir.Module``.
-        lines: Whether to look up source lines; they explain a difference and cost most of the time.
+    Source ``lines`` explain a difference and cost most of the time.
     """
     bodies: defaultdict[str, Counter[str]] = defaultdict(Counter)
     waiting: Counter[str] = Counter()
@@ -144,8 +142,7 @@ class _Callers:
     def lines(self, found: Counter[tuple[str, str]]) -> Iterator[str]:
         """The lines of operations, the most frequent first, as often as the function that each stands in is called.
 
-        Args:
-            found: How often there is a line, or a function that stands for where it is called, in which function.
+        ``found`` counts lines, or functions that stand for where they are called, by the function that they are in.
         """
         total: Counter[str] = Counter()
         for (where, function), count in found.items():
@@ -212,7 +209,7 @@ def _user(value: Any) -> tuple[Any, str] | None:
 
 
 def _inside_of(owner: Any, operand: int) -> Any:
-    """What an operand is called in the body of the loop or of the function that it is given to."""
+    """The name that an operand has in the body of the loop or function that it is given to."""
     if owner.name == LOOP:
         return owner.regions[1].blocks[0].arguments[operand]
     if owner.name != "func.call":
@@ -232,9 +229,9 @@ _DEPENDENT = frozenset(
         "stablehlo.set_dimension_size", "stablehlo.sort", "chlo.ragged_dot", "chlo.top_k",
     }
 )  # fmt: skip
-"""Branches and waiting; sizes known at run time; comparing until all is in order; as many rows as another array says."""
+"""Operations that branch or wait, have sizes known at run time, compare until all is in order, or take rows by another array."""
 _SLICES = frozenset({"stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice"})
-"""Dynamic in where they begin alone. All other dynamic operations have a size that values decide."""
+"""Operations that are dynamic only in where they begin; of all other dynamic ones, values decide the size."""
 _DIALECTS = ("builtin", "chlo", "func", "sdy", "stablehlo")
 _PLACEMENT = re.compile(r"Sharding|SPMD\w+|annotate_device_placement|LayoutConstraint|mhlo\.erf")
 """Custom calls without work of their own, or with one step for each number. Solvers of LAPACK may iterate."""

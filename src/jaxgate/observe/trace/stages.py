@@ -1,6 +1,6 @@
 """From a program to an executable: compiled once, with its facts and the time that it took.
 
-The devices of a program, and in which order it is laid out on them: StableHLO does not hold it.
+The order of its devices is read here, too: StableHLO does not hold it.
 """
 
 from __future__ import annotations
@@ -61,11 +61,7 @@ def compile_program(
 ) -> Program:
     """Compile a lowered function, and read its facts.
 
-    Args:
-        lowered: The function.
-        clocks: Time the compiler; that of a target is not timed.
-        lines: Whether to look up where its operations come from.
-        compiler: Gives the executable: that of the attached devices, or of hardware that is not there.
+    A target's compiler is not timed. ``lines`` looks up where operations come from.
 
     Raises:
         InvalidCaseError: If the compiler refuses it.
@@ -133,7 +129,7 @@ def _said_of(executable: jax.stages.Compiled) -> dict[str, int | None]:
 
 
 def said_facts(memory: Any, cost: Mapping[str, float]) -> dict[str, int | None]:
-    """What the compiler itself says of its program, by the names of facts: of its memory, and its cost."""
+    """Facts that the compiler itself says of its program: of its memory, and its cost."""
 
     def bytes_of(name: str) -> int | None:
         value = getattr(memory, f"{name}_size_in_bytes", None)
@@ -185,10 +181,8 @@ def devices_of(executable: jax.stages.Compiled) -> list[jax.Device]:
 def device_assignment(stage: jax.stages.Lowered) -> str | None:
     """The positions in ``jax.devices()`` of a program's devices, in the order of its mesh: ``1 3 5 7 0 2 4 6``.
 
-    Positions and not numbers: another job may see the same devices by other numbers.
-
-    Returns:
-        ``None`` for a program on one device, or where this release keeps them elsewhere.
+    Positions and not numbers: another job may see the same devices by other numbers. ``None`` for a program on one
+    device, or where this release keeps them elsewhere.
     """
     devices = lowered_devices(stage)
     if len(devices) < 2:  # noqa: PLR2004 - several

@@ -23,11 +23,11 @@ class InsteadOfTests:
     begun = False
 
     def carry_out(self, session: pytest.Session, tests: list[str]) -> None:
-        """Do it with the selected tests that gate."""
+        """Do what this kind of run does with the selected tests that gate."""
         raise NotImplementedError
 
     def exit_status(self, exitstatus: int) -> int:
-        """How the run ends, which pytest would end like this."""
+        """The exit status of the run; ``exitstatus`` is what pytest would give."""
         raise NotImplementedError
 
     def results(self) -> object:
@@ -35,12 +35,12 @@ class InsteadOfTests:
         return self.begun
 
     def show(self, out: Console, config: pytest.Config) -> None:
-        """Show it under the title."""
+        """Show the results under the title."""
         raise NotImplementedError
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Do it instead of running the tests; a bare collection and one with errors are pytest's."""
+        """Carry it out instead of running the tests; a bare collection and one with errors are pytest's."""
         option = session.config.option
         broken = session.testsfailed and not (option.continue_on_collection_errors or self.despite_errors)
         if option.collectonly or broken:
@@ -56,7 +56,7 @@ class InsteadOfTests:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """End the run as it went."""
+        """End the run with its exit status."""
         found = self.exit_status(exitstatus) if self.begun else exitstatus
         if found != exitstatus:
             session.exitstatus = found

@@ -1,4 +1,4 @@
-"""What a run will cost, without running anything; and the memory that this comes from."""
+"""What a run will cost, without running anything; and the memory of earlier costs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Plan(InsteadOfTests):
         self._predictions: list[Prediction] = []
 
     def carry_out(self, session: pytest.Session, tests: list[str]) -> None:
-        """Predict; of tests that have not been run here, from their baselines."""
+        """Predict the cost of each test; if it has not been run here, from its baselines."""
         if tests:
             self._predictions = predict(tests, recall(session.config), session.config.stash[SETTINGS].baselines)
 

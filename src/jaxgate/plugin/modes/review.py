@@ -14,7 +14,7 @@ from jaxgate.engine.instruments import Ask
 from jaxgate.engine.record import Candidate, has_moved
 from jaxgate.model.outcome import Review
 from jaxgate.model.verdict import Verdict
-from jaxgate.report.acceptance import review_lines, why_not_acceptable
+from jaxgate.report.summary import review_lines, why_not_acceptable
 
 if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession
@@ -53,11 +53,7 @@ def ask(session: pytest.Session, gates: GateSession, exitstatus: int) -> Review:
 
 
 def _questions(gates: GateSession, found: Review, ask: Ask) -> set[str]:
-    """Ask about one case after the other; each is written as it is accepted.
-
-    Returns:
-        The cases that were accepted.
-    """
+    """Ask about one case after the other; each is written as it is accepted. Gives the accepted ones."""
     accepted: set[str] = set()
     every = False
     for number, verdict in enumerate(gates.result.verdicts):

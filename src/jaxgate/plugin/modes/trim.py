@@ -1,7 +1,6 @@
 """``--perf-update=trim``: collect the tests, run none, and remove what no test and no baseline needs.
 
-Closed where it cannot know: with a file that cannot be read, an error while collecting, or no gate at all,
-everything would look unneeded, and nothing is removed.
+Nothing is removed if a file cannot be read, collecting fails, or no test gates: everything would look unneeded.
 """
 
 from __future__ import annotations

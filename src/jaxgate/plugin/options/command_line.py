@@ -33,10 +33,8 @@ _NARROWS = (
 class CommandLine:
     """A command line, read before the project's conftests have said which options they take.
 
-    Args:
-        parser: pytest's, before it has seen a conftest.
-        invocation: The arguments of this run.
-        environ: The environment; ``PYTEST_ADDOPTS`` is read, and a copy is kept.
+    ``parser`` is pytest's before it has seen a conftest. ``PYTEST_ADDOPTS`` is read from ``environ``, of which a copy
+    is kept.
     """
 
     def __init__(

@@ -21,10 +21,10 @@ _FOR_ONE = f"{{kind}} is for one process; drop {DISTRIBUTED.flag}"
 class Company:
     """What a kind of run refuses beside it: texts, empty where it refuses nothing, with ``{kind}`` for its option."""
 
-    others: str = ""  # a kind that stands before it in the table; `{other}` is that one's option
-    samples: bool = False  # whether it needs those that `--benchmark-disable` leaves out
-    workers: str = ""  # those of pytest-xdist
-    ranks: str = _FOR_RANKS  # several processes in lock-step
+    others: str = ""  # why it refuses a kind that stands before it in the table; `{other}` is that one's option
+    samples: bool = False  # whether it needs the samples that `--benchmark-disable` leaves out
+    workers: str = ""  # why it refuses workers of pytest-xdist
+    ranks: str = _FOR_RANKS  # why it refuses several processes in lock-step
 
 
 KINDS = {

@@ -1,7 +1,4 @@
-"""One option: its names, how pytest declares it, and how its value is found.
-
-What values an option may take, and how each is made of what stands on the command line, in a variable or in a file.
-"""
+"""One option: its names, how pytest declares it, what values it takes, and how its value is found."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ class Values:
 class Option:
     """One option, in all its places."""
 
-    names: str  # those of its flag, its environment variable and its ini key, as far as it has them
+    names: str  # names of its flag, environment variable and ini key, as far as it has them
     values: Values  # what values it takes
     help: str = ""  # what it is for; `{default}` stands for its default and the names of its other places
     default: Any = None  # its value where it stands nowhere; `None` for that of its values
@@ -87,10 +84,9 @@ class Option:
             parser.addini(self.ini, text, default="")
 
     def find(self, config: pytest.Config, environ: Mapping[str, str]) -> tuple[str, Any] | None:
-        """Find where it stands first: command line, environment variable, ini key; what is blank stands nowhere.
+        """Find the first place where it stands (command line, environment variable, ini key), and what stands there.
 
-        Returns:
-            The name of that place and what stands there; ``None`` if it stands nowhere.
+        What is blank stands nowhere.
 
         Raises:
             pytest.UsageError: If its flag has nothing after it: the run would do something else than it says.
@@ -131,11 +127,7 @@ class Option:
     def error(self, found: object, *, place: str = "", expected: str = "", then: str = "") -> pytest.UsageError:
         """Say what was expected, and what was found.
 
-        Args:
-            found: What makes no sense.
-            place: Where it stands.
-            expected: What makes sense, where that is not the same for all values.
-            then: What to add.
+        ``place`` is where it stands, ``expected`` what makes sense where that is not the same for all values.
         """
         from jaxgate.model.words import cut  # noqa: PLC0415 - what runs without gates do without
 
@@ -153,7 +145,7 @@ class Option:
 
 AUTO = "auto"
 RANK_TIMEOUT_S = 300.0
-"""Longer than most programs take to compile; a stage of a case that takes longer needs more."""
+"""Most programs compile in less; a stage of a case that takes longer needs more."""
 FALSE = frozenset({"", "0", "false", "no", "off"})
 _TRUE = frozenset({"1", "true", "yes", "on"})
 
@@ -182,7 +174,7 @@ def path(found: str) -> str:
 
 
 class Once(argparse.Action):
-    """Takes one value: of several argparse would keep the last without a word. pytest parses the same line several times."""
+    """Takes one value: of several argparse would silently keep the last. pytest parses the same line several times."""
 
     def __call__(
         self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None

@@ -1,7 +1,4 @@
-"""Options, parsed once at the border.
-
-Precedence: command line, environment variable, ini key, default.
-"""
+"""Options, parsed once at the border: command line, environment variable, ini key, default, in this order."""
 
 from __future__ import annotations
 
@@ -80,8 +77,7 @@ def read_settings(config: pytest.Config, environ: Mapping[str, str] = os.environ
         target=read(table.TARGET),
         cpu_devices=read(table.CPU_DEVICES),
         artifacts=ArtifactSettings(
-            when=read(table.PROFILE),
-            folder=_artifacts(config, read(table.ARTIFACTS), baselines),
+            when=read(table.PROFILE), folder=_artifacts(config, read(table.ARTIFACTS), baselines)
         ),
         history=read(table.HISTORY),
         time_limit_s=read(table.TIME_LIMIT),
@@ -140,7 +136,7 @@ def _typed(config: pytest.Config) -> tuple[str, ...]:
 
 
 def _artifacts(config: pytest.Config, folder: str, baselines: Path) -> Path:
-    """The folder that each run empties: nothing else may lie in it."""
+    """The folder that each run empties; refused if something else may lie in it."""
     path = (config.rootpath / folder).resolve()
     if config.rootpath.resolve().is_relative_to(path):
         raise table.ARTIFACTS.error(folder, then=", which holds the project")

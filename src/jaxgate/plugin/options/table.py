@@ -32,7 +32,7 @@ from jaxgate.settings import ProfileWhen, Size, Update, Watch
 
 MODES = (Update.CREATE, Update.REFRESH, Update.TRIM, Update.REVIEW, Update.TIMES)
 OPINION_S = 20.0
-"""A second compile takes as long as the first: nobody waits longer for it than for a program that compiles slowly anyway."""
+"""Nobody waits longer for a second compile than for a program that compiles slowly anyway."""
 _SWITCH = Values(bool, form={"action": "store_true"}, default=False)
 _UPDATE = {"nargs": "?", "const": str(Update.BOTH), "metavar": "|".join(MODES)}
 _FOLDER = Values(path, "a folder of its own", {"metavar": "DIR"})
@@ -172,36 +172,18 @@ WATCH = Option(
     "one; `update` writes that file, `report` does not read it; `gates` writes gates of the largest programs. Put a path before it",
     ini_help="judge or report: watch what all tests compile",
 )
+SHARD = Option(
+    "--perf-shard JAXGATE_SHARD",
+    Values(part, "which part of how many, such as 2/8", {"metavar": "PART/COUNT"}),
+    "run one part of the suite, cut by what each gate costs into so many; `jaxgate merge` makes one run of what all of them left",
+)
 PROGRAMS = Option(
     "JAXGATE_PROGRAMS perf_programs",
     Values(str, "", {"metavar": "URL"}, ""),
     "where programs are kept that baselines name: an address that fsspec knows, such as s3://bucket/folder, with jaxgate[store] {default}",
     unset="in git, beside the baselines",
 )
-SHARD = Option(
-    "--perf-shard JAXGATE_SHARD",
-    Values(part, "which part of how many, such as 2/8", {"metavar": "PART/COUNT"}),
-    "run one part of the suite, cut by what each gate costs into so many; `jaxgate merge` makes one run of what all of them left",
-)
-OPTIONS = (
-    *(
-        UPDATE,
-        WHY,
-        ACCEPT,
-        BASELINES,
-        STRICT,
-        AGAINST,
-        PLAN,
-        SIZE,
-        TARGET,
-        CPU_DEVICES,
-        TIME_LIMIT,
-        PROFILE,
-        ARTIFACTS,
-        HISTORY,
-    ),
-    *(DISTRIBUTED, MAX_UNDECIDED, BUDGET, OPINION, DRIFT_BUDGET, WATCH, SHARD, PROGRAMS),
-)
+OPTIONS = tuple(one for one in list(globals().values()) if isinstance(one, Option))
 """In the order of ``--help``."""
 FIRST = (UPDATE, WHY, STRICT, AGAINST, PLAN, TARGET, PROFILE, WATCH)
 """What a newcomer needs: the flags that ``pytest --help`` shows."""

@@ -49,7 +49,7 @@ def _nvidia() -> list[str]:
 
 
 def _amd(nodes: Path = Path("/sys/class/kfd/kfd/topology/nodes")) -> list[str]:
-    """GPUs are the nodes with compute units; the processors are nodes, too."""
+    """The GPUs of AMD: nodes with compute units; the processors are nodes, too."""
     found = 0
     for properties in sorted(nodes.glob("*/properties")):
         try:
@@ -95,10 +95,7 @@ def found(
 ) -> list[dict[str, str]]:
     """The accelerators that JAX would use here, each as the variables that leave it alone visible.
 
-    Args:
-        environ: Environment variables: they may leave only some devices, or none.
-        installed: Names the installed packages; asks Python by default.
-        kinds: What to look for.
+    ``environ`` may leave only some devices, or none. ``installed`` names packages; Python is asked by default.
     """
     wanted = environ.get("JAX_PLATFORMS", "").lower()
     if environ.get(PIN) == "0":

@@ -18,34 +18,24 @@ from jaxgate.plugin import benchmark_rows
 
 if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession
-    from jaxgate.model.measurement import Fingerprints
-    from jaxgate.model.verdict import Verdict
-    from jaxgate.model.workload import Cost
+
+
+_LISTS = ("verdicts", "unfinished")
+_BY_NAME = ("left_out", "costs", "new_programs", "changed_programs", "dates", "other_lines")
+"""What a ``SessionResult`` has that each worker adds to."""
+_EVIDENCE = ("taken", "left", "problems")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionDelta:
     """What a worker found since it last reported."""
 
-    verdicts: tuple[Verdict, ...] = ()  # of cases that were judged to the end
+    lists: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # `_LISTS` of its result
+    by_name: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # `_BY_NAME` of its result
     tests: Mapping[str, str] = field(default_factory=dict)  # which test has which case
-    unfinished: tuple[str, ...] = ()  # tests that ended before they had called all of their gates, as far as is known
-    # tests whose cases have no program for the target, each with the reason
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    costs: Mapping[str, Cost] = field(default_factory=dict)  # what gates took, by test
-    # fingerprints of the cases that have no baseline
-    new_programs: Mapping[str, Fingerprints] = field(default_factory=dict)
-    changed_programs: Mapping[str, str] = field(default_factory=dict)
-    dates: Mapping[str, str] = field(default_factory=dict)  # of the stored programs, by case
-    # release lines of jax, by case, of baselines that another one recorded
-    other_lines: Mapping[str, str] = field(default_factory=dict)
-    scalars: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # metrics for TensorBoard, by case
-    taken: tuple[str, ...] = ()  # cases that left a bundle
-    left: tuple[str, ...] = ()  # cases that were not profiled because enough were
-    problems: tuple[str, ...] = ()  # why there are no bundles, or no lock
-    notes: tuple[str, ...] = ()  # about calibrations that cannot be used
-    profiled: int = 0  # how many cases were profiled
     accused: int = 0  # how many tests failed because the machine is the suspect
+    evidence: Mapping[str, Any] = field(default_factory=dict)  # what `EvidenceCollector.add` takes
+    notes: tuple[str, ...] = ()  # about calibrations that cannot be used
     rows: tuple[Any, ...] = ()  # pytest-benchmark's
 
 
@@ -60,28 +50,22 @@ class DeltaTracker:
         self._rows = 0
 
     def delta(self) -> SessionDelta:
-        """What was found since the last time. The row of a case that waits for confirmation waits with it."""
+        """What was found since the last call. The row of a case that waits for confirmation waits with it."""
         result, evidence = self._session.result, self._session.evidence
         rows = [*self._waiting, *benchmark_rows.rows_since(self._config, self._rows)]
         self._rows += len(rows) - len(self._waiting)
         self._waiting = [row for row in rows if row.extra_info.get("case") in result.provisional]
         return SessionDelta(
-            verdicts=self._since("verdicts", result.verdicts),
+            lists={name: self._since(name, getattr(result, name)) for name in _LISTS},
+            by_name={name: self._new(name, getattr(result, name)) for name in _BY_NAME},
             tests=self._new("tests", result.tests),
-            unfinished=self._since("unfinished", result.unfinished),
-            left_out=self._new("left_out", result.left_out),
-            costs=self._new("costs", result.costs),
-            new_programs=self._new("new_programs", result.new_programs),
-            changed_programs=self._new("changed_programs", result.changed_programs),
-            dates=self._new("dates", result.dates),
-            other_lines=self._new("other_lines", result.other_lines),
-            scalars=self._new("scalars", evidence.scalars),
-            taken=self._since("taken", evidence.taken),
-            left=self._since("left", evidence.left),
-            problems=self._since("problems", evidence.problems),
-            notes=self._since("notes", self._session.margins.notes),
-            profiled=self._more("profiled", evidence.profiled),
             accused=self._more("accused", result.accused),
+            evidence={
+                "scalars": self._new("scalars", evidence.scalars),
+                "profiled": self._more("profiled", evidence.profiled),
+                **{name: self._since(name, getattr(evidence, name)) for name in _EVIDENCE},
+            },
+            notes=self._since("notes", self._session.margins.notes),
             rows=tuple(row for row in rows if row.extra_info.get("case") not in result.provisional),
         )
 
@@ -104,20 +88,14 @@ class DeltaTracker:
 def absorb(session: GateSession, config: pytest.Config, delta: SessionDelta) -> None:
     """Add what a worker found to the controller's run."""
     result, notes = session.result, session.margins.notes
-    result.verdicts += delta.verdicts
+    for name, items in delta.lists.items():
+        getattr(result, name).extend(items)
+    for name, named in delta.by_name.items():
+        getattr(result, name).update(named)
     for case, test in delta.tests.items():
         result.add_name(case, test)
-    result.unfinished += delta.unfinished
-    result.left_out |= delta.left_out
-    result.costs |= delta.costs
-    result.new_programs |= delta.new_programs
-    result.changed_programs |= delta.changed_programs
-    result.dates |= delta.dates
-    result.other_lines |= delta.other_lines
     result.accused += delta.accused
-    session.evidence.add(
-        delta.scalars, taken=delta.taken, left=delta.left, problems=delta.problems, profiled=delta.profiled
-    )
+    session.evidence.add(**delta.evidence)
     notes += [note for note in delta.notes if note not in notes]
     benchmark_rows.add_rows(config, list(delta.rows))
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession
 
 KEY = "jaxgate"
-"""Of what the controller gives a worker, and of what it gives back at its end."""
+"""The key of what the controller gives a worker, and of what it gets back at its end."""
 _NEWS = "jaxgate_news"
-"""Attribute of a report."""
+"""The attribute of a report that holds a worker's news."""
 _MIXED_UP = {"each": "runs every test several times", "loadgroup": "renames tests, and baselines with them"}
 
 
@@ -85,7 +85,7 @@ class Worker:
         devices.pin(self.given.accelerator)
 
     def what_is_left_of(self, limit_s: float | None) -> float | None:
-        """Seconds that are left of the run's: a worker that replaces another one begins late."""
+        """Seconds that are left of the run's limit: a worker that replaces another one begins late."""
         return None if limit_s is None else max(1.0, limit_s - (time.time() - self.given.began))
 
     def pytest_sessionstart(self) -> None:

@@ -166,13 +166,6 @@ def in_a_class(source: str) -> str:
 
 
 REWRITES = (
-    bodies_moved,
-    results_named,
-    terms_named,
-    lambdas_as_functions,
-    functions_as_lambdas,
-    subject_as_partial,
-    subject_as_closure,
-    helpers_jitted,
-    in_a_class,
-)
+    bodies_moved, results_named, terms_named, lambdas_as_functions, functions_as_lambdas, subject_as_partial,
+    subject_as_closure, helpers_jitted, in_a_class,
+)  # fmt: skip

@@ -82,11 +82,6 @@ def arguments_by_keyword(source: str) -> str | None:
 
 
 REWRITES = (
-    matmul_spelled,
-    sums_the_other_way,
-    squares_spelled,
-    methods_of_arrays,
-    functions_of_arrays,
-    tree_map_spelled,
+    matmul_spelled, sums_the_other_way, squares_spelled, methods_of_arrays, functions_of_arrays, tree_map_spelled,
     arguments_by_keyword,
-)
+)  # fmt: skip

@@ -191,19 +191,7 @@ def numbers_inlined(source: str) -> str | None:
 
 
 REWRITES = (
-    comments_and_blank_lines,
-    moved_down,
-    docstrings,
-    reformatted,
-    type_hints,
-    unused_imports,
-    dead_code,
-    locals_renamed,
-    parameters_renamed,
-    functions_renamed,
-    functions_reordered,
-    assignments_swapped,
-    another_alias,
-    names_in_full,
-    numbers_inlined,
-)
+    comments_and_blank_lines, moved_down, docstrings, reformatted, type_hints, unused_imports, dead_code,
+    locals_renamed, parameters_renamed, functions_renamed, functions_reordered, assignments_swapped, another_alias,
+    names_in_full, numbers_inlined,
+)  # fmt: skip

@@ -49,7 +49,5 @@ def build():
     xs = random.normal(size=(STEPS, BATCH, FEATURES)).astype(np.float32)
     targets = random.normal(size=(BATCH, HIDDEN)).astype(np.float32)
     return Computation(
-        subject=jax.jit(step),
-        args=(params, xs, targets),
-        next_args=lambda result, args: (result[0], *args[1:]),
+        subject=jax.jit(step), args=(params, xs, targets), next_args=lambda result, args: (result[0], *args[1:])
     )

@@ -30,7 +30,5 @@ def step(z, key):
 def build():
     """Make the step and its arguments."""
     return Computation(
-        subject=jax.jit(step),
-        args=(first_position(), jax.random.key(0)),
-        next_args=lambda result, args: result,
+        subject=jax.jit(step), args=(first_position(), jax.random.key(0)), next_args=lambda result, args: result
     )

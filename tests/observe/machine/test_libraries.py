@@ -1,7 +1,5 @@
 """The packages that a program comes from: those whose functions made its operations, and no others that are installed."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
 
 import flax.linen as nn
@@ -9,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxgate.observe.trace import libraries
+from jaxgate.observe.machine import environment
 from jaxgate.observe.trace.jaxpr_cost import count_work
 
 LAYER = nn.Dense(4)
@@ -20,7 +18,7 @@ PARAMS = LAYER.init(jax.random.key(0), X)
 @pytest.fixture
 def unnamed(monkeypatch):
     """An environment that names no package: flax stands for one that nobody knows."""
-    monkeypatch.setattr(libraries, "has_version", lambda name: name in ("jax", "jaxlib"))
+    monkeypatch.setattr(environment, "_versions", lambda: dict.fromkeys(("jax", "jaxlib"), ""))
 
 
 def packages(function, *args):
@@ -36,10 +34,8 @@ def test_the_package_of_a_layer_is_found():
 
 @pytest.mark.usefixtures("unnamed")
 def test_what_a_function_does_by_itself_is_of_no_package():
-    """Though others are imported."""
     assert packages(lambda x: jnp.tanh(x) @ x.T, X) == {}
 
 
 def test_what_the_environment_names_is_not_named_twice():
-    """Flax is one of these."""
     assert packages(LAYER.apply, PARAMS, X) == {}

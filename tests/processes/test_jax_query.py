@@ -1,7 +1,5 @@
 """The process that tells JAX's defaults was told nothing."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path
@@ -10,8 +8,7 @@ import jax
 import pytest
 
 from jaxgate.processes.child import own_program
-from jaxgate.processes.defaults_query import ask_defaults, find_defaults
-from jaxgate.processes.hardware_query import ask_hardware
+from jaxgate.processes.jax_query import ask_defaults, ask_hardware, find_defaults
 
 
 def test_variables_that_set_something_do_not_reach_it():
@@ -31,7 +28,6 @@ def test_this_process_knows_them_whatever_ran_before():
 
 
 def test_a_process_that_cannot_tell_is_no_answer():
-    """It finds no jaxgate there."""
     assert ask_defaults({**os.environ, "PYTHONHOME": "nowhere"}) is None
 
 
@@ -40,7 +36,7 @@ def test_every_program_of_ours_is_started_in_the_same_way():
     root = Path(own_program.__code__.co_filename).parents[1]
     ours = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
     started = {name for name, text in ours.items() if "own_program(" in text}
-    workers = ("defaults_query", "duel_worker", "hardware_query", "live_worker")
+    workers = ("duel_worker", "jax_query", "side_worker")
     assert started >= {*(f"processes/{name}.py" for name in workers), "ext/profile/worker.py"}
     assert [name for name, text in ours.items() if re.search(r'"-m",\s*f?"jaxgate', text)] == []
 

@@ -93,11 +93,7 @@ def compare(
         left, right = (prepare(side.export(), side.leaves()) for side in sides)
         agrees = agree(left, right, now.closeness)
         duel = run_duel(
-            left,
-            right,
-            settled=is_settled,
-            max_pairs=max(LOOKS),
-            platform=now.measurement.hardware.platform,
+            left, right, settled=is_settled, max_pairs=max(LOOKS), platform=now.measurement.hardware.platform
         )
         decision = decide(duel)
     except NotReplayableError as error:

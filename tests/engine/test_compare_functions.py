@@ -1,14 +1,12 @@
 """``jaxgate.compare``: two functions, here and now, without pytest."""
 
-from __future__ import annotations
-
 import jax
 import jax.numpy as jnp
 import pytest
 from support.fakes import duel
 
 import jaxgate
-from jaxgate.engine import comparison as module
+from jaxgate.engine import compare_functions as module
 from jaxgate.model.decision import Status
 from jaxgate.model.measurement import InvalidCaseError
 
@@ -89,6 +87,5 @@ def fail(x):
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    """The lazy import answers for one name only."""
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         jaxgate.nothing  # noqa: B018 - the access is the test
