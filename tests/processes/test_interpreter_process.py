@@ -22,6 +22,8 @@ for line in sys.stdin:
     if how == "crash":
         print("LLVM ERROR: Unsupported op: %1 = stablehlo.fft", file=sys.stderr, flush=True)
         os._exit(6)
+    if how == "talk":
+        print("I0000 a library of C writes here", flush=True)
     print(json.dumps({"results": []}), flush=True)
 """
 
@@ -88,6 +90,14 @@ def test_a_worker_that_hangs_is_ended(worker):
 def test_a_worker_that_crashes_says_why(worker):
     with pytest.raises(NotInterpretedError, match=r"exit status 6: LLVM ERROR: Unsupported op"):
         worker("crash").interpret(b"", [], limit_s=60)
+
+
+def test_a_worker_that_writes_what_is_no_answer_is_ended(worker):
+    """Its next line would answer that question, not the next one."""
+    process = worker("talk")
+    with pytest.raises(NotInterpretedError, match="wrote what is no answer: I0000 a library of C writes here"):
+        process.interpret(b"", [], limit_s=60)
+    assert process._worker is None
 
 
 def test_one_that_was_never_asked_has_no_process():

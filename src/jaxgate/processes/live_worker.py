@@ -14,6 +14,7 @@ from threading import Timer
 from typing import Any
 
 from jaxgate.keep.files import read_text
+from jaxgate.model.words import cut
 from jaxgate.observe.source_lines import without_folders
 
 MAX_WORDS = 200
@@ -60,7 +61,10 @@ class LiveWorker:
         line = self.live.stdout.readline()
         if not line:
             raise WorkerError(self._ended())
-        reply: dict[str, Any] = json.loads(line)
+        try:
+            reply: dict[str, Any] = json.loads(line)
+        except ValueError:
+            raise WorkerError(f"a process of its own wrote what is no answer: {cut(line.strip(), MAX_WORDS)}") from None
         if "problem" in reply:
             raise WorkerError(reply["problem"])
         return reply
@@ -133,7 +137,7 @@ class KeptWorker:
                 worker = self._open.enter_context(self._begin(folder / "stderr"))
                 with time_limit(worker, self._limit_s):
                     self.greeting = worker.answer()
-            except (OSError, WorkerError):
+            except BaseException:  # as below
                 self.close()
                 raise
             self._worker = worker
@@ -150,7 +154,7 @@ class KeptWorker:
         try:
             with time_limit(worker, limit_s):
                 return worker.ask(**question)
-        except (OSError, WorkerError):
+        except BaseException:  # its next line would answer this question, not the next one
             self.close()
             raise
 

@@ -413,10 +413,11 @@ def test_arrays_that_each_step_leaves_behind_are_named():
     found = causes("kept_arrays", baseline(), facts={"kept_arrays": 1}, culprits=lines)
     assert found == ["each step leaves arrays behind: 1 × float32[3], held by train.LOSSES"]
     assert causes("kept_arrays", baseline(facts={"kept_arrays": 1}), facts={"kept_arrays": 1}, culprits=lines) == []
-    doubled = causes(
-        "kept_arrays launches", baseline(), facts={"kept_arrays": 1}, culprits=lines, launched={"multiply": 1}
-    )
-    assert doubled == [*found, "programs started in a call: multiply 0 → 1"]
+    made = {"facts": {"kept_arrays": 1}, "culprits": lines, "launched": {"multiply": 1}}
+    for red in ("kept_arrays launches", "kept_arrays launches run_ns"):
+        assert causes(red, baseline(), **made) == [*found, "programs started in a call: multiply 0 → 1"]
+    others = causes("kept_arrays launches run_ns", baseline(), **made | {"launched": {"multiply": 200}})
+    assert others == ["programs started in a call: multiply 0 → 200", *found]
 
 
 def test_functions_that_tracing_calls_more_are_named():
@@ -684,10 +685,10 @@ def test_programs_that_python_starts_are_named():
         f"{text}4 for multiply; 3 for add; 1 for the host at train.py:35"
     ]
     for program, moves_first in (("stack", True), ("dot", False)):
-        both = causes(
-            "host_transfers launches", before, transferred={"device_put": 8}, launched={program: 1}, eager=True
-        )
-        assert [one.startswith(text) for one in both] == [moves_first, not moves_first]
+        joined = {"transferred": {"device_put": 8}, "launched": {program: 1}, "eager": True}
+        for red in ("host_transfers launches", "host_transfers launches run_ns"):
+            both = causes(red, before, **joined)
+            assert [one.startswith(text) for one in both] == [moves_first, not moves_first], (program, red)
     assert causes("host_reads", baseline(), culprits=Culprits(reads=("2 × item() at loop.py:3",)), eager=True) == [
         "read back in each call: 2 × item() at loop.py:3"
     ]

@@ -123,8 +123,14 @@ def _program(side: Baseline, programs: ProgramStore, whose: str, tests: frozense
 
 def _variables(environ: Mapping[str, str], root: Path) -> dict[str, str]:
     """Of the process that records: it names cases as this project does, and keeps what breaks a claim."""
-    options = [*shlex.split(environ.get("PYTEST_ADDOPTS", "")), "--benchmark-disable"]
-    return fresh_environment(environ, options) | {AS_MEASURED: "1", NAMED_LIKE: str(root.absolute())}
+    try:
+        options = shlex.split(environ.get("PYTEST_ADDOPTS", ""))
+    except ValueError as error:
+        raise UsageError(f"PYTEST_ADDOPTS cannot be taken apart: {error}") from None
+    return fresh_environment(environ, [*options, "--benchmark-disable"]) | {
+        AS_MEASURED: "1",
+        NAMED_LIKE: str(root.absolute()),
+    }
 
 
 def _unknown(case: str, root: Path) -> str:

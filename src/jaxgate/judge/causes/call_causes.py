@@ -75,33 +75,37 @@ def arrives(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
         yield Cause(text=text, explains=frozenset({*ARRIVAL_FACTS, "jax_calls", "dispatch_ns"}))
 
 
-def _by_launches(now: Measurement, baseline: Baseline | None) -> frozenset[str]:
-    """Facts that launches move: with programs that are new or gone, and none that changed, all that is added up over them."""
-    pairs = () if baseline is None else changed_programs(now.launched_programs, baseline.launched_programs)
-    summed = baseline is not None and not any(ours and theirs for ours, theirs in pairs)
-    return frozenset({"launches"}) | (_SUMMED if summed else frozenset())
-
-
 def launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     """Programs that plain Python starts, and what it moves between host and devices.
 
     Arrays that are moved one by one are put together by a program that was not there before: it follows from the moves.
     """
-    text = grown(now.launched, None if baseline is None else baseline.launched, now.culprits.lines)
-    by_launches = _by_launches(now, baseline)
-    if text:
+    found = []
+    if text := grown(now.launched, None if baseline is None else baseline.launched, now.culprits.lines):
+        explains = frozenset({"launches", "host_ns", "run_ns"})
         pairs = () if baseline is None else changed_programs(now.launched_programs, baseline.launched_programs)
-        explains = by_launches | {"host_ns", "run_ns"}
+        if baseline is not None and not any(ours and theirs for ours, theirs in pairs):
+            explains |= _SUMMED
         if any(theirs and theirs.facts.get("donated_bytes") and not ours for ours, theirs in pairs):
             explains |= {"donated_bytes", "aliased_bytes"}  # with the program that was given them
-        yield Cause(text=f"programs started in a call: {text}", explains=explains)
-    text = _moves(now, baseline)
-    if text:
-        text = f"moved between host and device in each call: {text}"
-        joins = baseline is not None and set(more_of(now.launched, baseline.launched)) <= _JOINS
-        yield Cause(
-            text=text, explains=frozenset({"host_transfers", "host_ns"}) | (by_launches if joins else frozenset())
-        )
+        found.append(Cause(text=f"programs started in a call: {text}", explains=explains))
+    if text := _moves(now, baseline):
+        more = {} if baseline is None else more_of(now.launched, baseline.launched)
+        joined = _follows(now, baseline) if more and set(more) <= _JOINS else frozenset()
+        explains = joined | {"host_transfers", "host_ns"}
+        moves = Cause(text=f"moved between host and device in each call: {text}", explains=explains)
+        found.insert(0 if joined else len(found), moves)
+    yield from found
+
+
+def _follows(now: Measurement, baseline: Baseline | None) -> frozenset[str]:
+    """What programs that something else starts make worse; of which ones that is says nothing if the baseline's are unknown."""
+    known = baseline is not None and baseline.launched_programs
+    pairs = (
+        changed_programs(now.launched_programs, baseline.launched_programs) if baseline is not None and known else ()
+    )
+    new = bool(known) and not any(ours and theirs for ours, theirs in pairs)
+    return frozenset({"launches", "host_ns", "run_ns"}) | (_SUMMED if new else frozenset())
 
 
 def donates_less(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -253,11 +257,13 @@ def starts_later(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]
 
 
 def keeps_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Arrays that each step leaves behind: they add up, and lead over the programs that make them."""
-    before = None if baseline is None else baseline.facts.kept_arrays
-    if now.culprits.kept and (now.facts.kept_arrays or 0) > (before or 0):
+    """Arrays that each step leaves behind: they add up, and lead over the few programs that make them."""
+    kept, before = (0 if side is None else side.facts.kept_arrays or 0 for side in (now, baseline))
+    if now.culprits.kept and kept > before:
+        more = {} if baseline is None else more_of(now.launched, baseline.launched)
+        makers = _follows(now, baseline) if sum(more.values()) <= 2 * (kept - before) else frozenset()
         text = f"each step leaves arrays behind: {now.culprits.kept}"
-        yield Cause(text=text, explains=frozenset({"kept_arrays"}) | _by_launches(now, baseline))
+        yield Cause(text=text, explains=frozenset({"kept_arrays"}) | makers)
 
 
 def makes_cycles(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:

@@ -297,11 +297,11 @@ def _operates(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
 
 _FINDERS: tuple[Finder, ...] = (
     _retraced, _jitted_no_more, _made_anew, _thrown_away, carries_growth, _traces_more, _not_donated, _donation_lost,
-    _calls_python, _captures, _placed, needs_variants, launches, waits, donates_less, arrives, _sends,
+    _calls_python, _captures, _placed, needs_variants, keeps_arrays, launches, waits, donates_less, arrives, _sends,
     _traced_otherwise, runs_all_branches, takes_more_turns, unrolled, unrolled_in_part, exchanges_routines,
     keeps_more, recomputes_more, held_back_no_more, stores_each_step, takes_larger_arrays, jumps, repeats_arrays,
     done_at_once, one_by_one, _multiplies, _draws_more, holds_larger_blocks, keeps_no_name, _widens,
-    multiplies_wider, _returns_more, calls_more_python, starts_later, compiles_again_at_first, keeps_arrays,
+    multiplies_wider, _returns_more, calls_more_python, starts_later, compiles_again_at_first,
     makes_cycles, waits_between, _same_program, copies, repeats_routines, _takes_most, _operates, _holds,
 )  # fmt: skip
 """In the order in which one follows from another."""
