@@ -23,7 +23,7 @@ ROOMS = (
     "runs", "shards", "store",
 )  # fmt: skip
 TESTS = [f"tests/{room}" for room in ROOMS]
-"""Those of the core; planted mistakes run it again, several times slower while they are traced."""
+"""Tests of the core; planted mistakes run it again, several times slower while they are traced."""
 REPOSITORY = Path(__file__).resolve().parents[1]
 _PACKAGE = Path("src/jaxgate")
 _SHOWN = 10

@@ -33,7 +33,7 @@ RUNS = 200
 WEEK = 7
 REFRESHED = 14
 LOOKS = 20
-"""That are timed; the quickest says what a look costs, whoever else uses the machine."""
+"""Looks that are timed; the quickest says what one costs, whoever else uses the machine."""
 CREEP_FROM = 60
 STEPS_AT = (60, 150)
 CREEP = log(1.01) / WEEK
@@ -59,7 +59,7 @@ def normal(random: Random) -> float:
 
 
 def double(random: Random) -> float:
-    """As the noisiest cases of a machine."""
+    """The noise of a machine's noisiest cases."""
     return random.gauss(0, 2 * TYPICAL)
 
 
@@ -84,12 +84,12 @@ class Told:
 
     @property
     def is_false(self) -> bool:
-        """Whether it alarmed before there was anything."""
+        """Whether an alarm came before there was anything."""
         return self.first is not None and self.first < self.begins
 
     @property
     def delay(self) -> int | None:
-        """Runs that it took, the first with something to find included; ``None`` if it was not found, or alarmed before."""
+        """Runs until the alarm, the first with something to find included; ``None`` if there was none, or it came before."""
         return None if self.first is None or self.is_false else self.first - self.begins + 1
 
 
@@ -150,7 +150,7 @@ def watch(kind: str, noise: str, seed: int, look: Look = time_shifts, refreshed:
 
 
 def _is_found(kind: str, begins: int, step: Step) -> bool:
-    """Whether a step is an alarm: any at all in a quiet history, one of several upwards in a creep, and of one step that step."""
+    """Whether a step is an alarm: any in a quiet history; any upwards in a creep; else an early one, or one near its begin."""
     if kind == "quiet":
         return True
     early, near = int(step.run) < begins, abs(int(step.run) - begins) <= NEAR
@@ -172,7 +172,7 @@ class Row:
 
     @property
     def in_time(self) -> int:
-        """Histories in which it was found within the time that is promised."""
+        """Histories whose alarm came within the promised time."""
         return sum(one.delay is not None and one.delay <= FOUND_WITHIN[self.kind] for one in self.told)
 
     @property
@@ -183,7 +183,7 @@ class Row:
         return self.in_time + self.false == len(self.told) and self.false * 100 <= len(self.told)
 
     def cells(self) -> Iterator[str]:
-        """Of the table."""
+        """Cells of the table."""
         count = len(self.told)
         yield from (self.kind, self.noise, f"{self.false} of {count}")
         delays = sorted(one.delay for one in self.told if one.delay is not None)
@@ -198,7 +198,7 @@ class Row:
 
 
 def measure(histories: int, first_seed: int, processes: int, refreshed: int) -> Iterator[Row]:
-    """All kinds at all noises."""
+    """Measure all kinds at all noises."""
     seeds = range(first_seed, first_seed + histories)
     with get_context("spawn").Pool(processes) as pool:
         for noise in NOISES:

@@ -22,7 +22,7 @@ ENVIRONMENT = {f"jax_some_setting_{number}": "False" for number in range(18)}
 
 
 def run(number: int, facts: list[dict[str, float]], chance: random.Random) -> HistoryRun:
-    """One run; its facts are those of the run before, but for one case in a hundred."""
+    """One run; its facts are the last run's, but for one case in a hundred."""
     name = f"{number:016x}"
     moment = f"20{number // 336:02}-{number // 28 % 12 + 1:02}-{number % 28 + 1:02}T02:30:00+00:00"
     points = []

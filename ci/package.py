@@ -35,7 +35,7 @@ _TEST = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def run(*command: object, folder: Path, **environment: str) -> str:
-    """Run a command with nothing of this environment but the path to programs; what it printed.
+    """Run a command with nothing of this environment but pip's settings; gives what it printed.
 
     Raises:
         SystemExit: If it fails.

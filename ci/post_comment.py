@@ -48,14 +48,7 @@ class MovedOnError(Exception):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Post the comment of a run.
-
-    Args:
-        arguments: The id of the run.
-
-    Returns:
-        The exit code.
-    """
+    """Post the comment of the run that has the id on the command line; gives the exit code."""
     repository = environ.get("GITHUB_REPOSITORY", "")
     if len(arguments) != 1 or not re.fullmatch(r"[0-9]{1,20}", arguments[0]) or not repository:
         print("post_comment: expected the id of a run, and GITHUB_REPOSITORY", file=sys.stderr)
@@ -70,14 +63,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def post(repository: str, run_id: str) -> str:
-    """Find the pull request of a run, and leave its comment there.
-
-    Args:
-        repository: Path of the repository in GitHub's API.
-        run_id: The run of the gate.
-
-    Returns:
-        What was done.
+    """Find the pull request of a run, leave its comment there, and say what was done.
 
     Raises:
         RefusedError: If what the run left cannot be trusted to be of this pull request.
@@ -123,7 +109,7 @@ def pulls_of(repository: str, run: Mapping[str, Any], numbers: Collection[int]) 
 
 
 def without_text(repository: str, run: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The open pull requests of a run that broke before it could name its own: those with its commit at their head."""
+    """The open pull requests whose head is the commit of a run that broke before it could name its own."""
     owner = ((run["head_repository"] or {}).get("owner") or {}).get("login")
     if not owner:
         return []

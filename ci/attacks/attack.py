@@ -60,7 +60,7 @@ class Change:
     """A change of one gated case: for the worse, which must not pass, or a harmless one, which must."""
 
     before: Mapping[str, str]  # the project's files that are recorded: relative path to text
-    after: Mapping[str, str] = field(default_factory=dict)  # those that the change writes
+    after: Mapping[str, str] = field(default_factory=dict)  # files that the change writes
     held: Collection[str] = ("REGRESSED",)  # verdicts that are right
     arguments: tuple[str, ...] = ()  # pytest's, when it is recorded and gated
     then: tuple[str, ...] = (FACTS,)  # pytest's further ones, where the change is gated

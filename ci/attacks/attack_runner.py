@@ -17,15 +17,7 @@ WIDTH = 140
 
 
 def main(arguments: Sequence[str], attacks: Sequence[Attack]) -> int:
-    """Carry out the chosen attacks.
-
-    Args:
-        arguments: Those of the command line.
-        attacks: All that are known.
-
-    Returns:
-        The exit code: 0 where every one is held, 1 where one is not or could not be run, 2 where none is chosen.
-    """
+    """Carry out the chosen attacks; gives 0 where each is held, 1 where one is not or could not be run, 2 for none."""
     parser = argparse.ArgumentParser(prog="ci/attacks", description="Changes that a verdict must not miss.")
     parser.add_argument(
         "--python", default=sys.executable, help="interpreter of the environment whose jaxgate is attacked"

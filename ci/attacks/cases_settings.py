@@ -19,7 +19,7 @@ FILES = {"package/__init__.py": "", "package/model.py": FUSED, "test_case.py": T
 NO_FUSION = "--xla_disable_hlo_passes=fusion,cpu-instruction-fusion"
 NO_EFFORT = "--xla_backend_optimization_level=0"
 OPEN = ("UNDECIDED", "REGRESSED", "SLOWER")
-"""Where nothing but time is worse, it is enough that the program is not called the same."""
+"""Verdicts that are enough where only time is worse: anything but the same program."""
 AT_THE_START = "import os, jax\nos.environ['XLA_FLAGS'] = {flags!r}\njax.devices()\ndel os.environ['XLA_FLAGS']\n"
 ONE_CORE = "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
 IN_A_FIXTURE = """

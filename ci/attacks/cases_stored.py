@@ -49,7 +49,7 @@ REPORTS = "config.hook.pytest_deselected(items=left)"
 
 
 def _ignored(name: str, rule: str, place: str) -> Callable[[Workshop], Seen]:
-    """A rule of git leaves a part of the baselines out: they are told until they are committed."""
+    """A rule of git leaves out some baselines, which are told until they are committed."""
 
     def run(workshop: Workshop) -> Seen:
         project = workshop.project({f"test_{name}.py": DOUBLE})

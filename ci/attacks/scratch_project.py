@@ -61,7 +61,7 @@ class Gated(Ran):
 
     @property
     def results(self) -> dict[str, Any]:
-        """What it left; a run that left nothing judged nothing."""
+        """What the run left; without that nothing was judged."""
         if self.left is None:
             raise CannotRunError(f"no results.json, exit {self.code}: {self.last}")
         return self.left
@@ -92,13 +92,7 @@ class Gated(Ran):
 
 
 class Project:
-    """A folder with tests that gate, under git.
-
-    Args:
-        path: The folder.
-        python: Interpreter of the environment whose jaxgate is attacked.
-        environ: Variables of its processes.
-    """
+    """A folder with tests that gate, under git; jaxgate is attacked in the environment of ``python``."""
 
     def __init__(self, path: Path, python: str, environ: Mapping[str, str]) -> None:
         self.path, self._python, self.environ = path, python, dict(environ)
@@ -208,12 +202,7 @@ class Project:
 
 
 class Workshop:
-    """Makes projects, each in a folder of its own; what several attacks record alike is recorded once.
-
-    Args:
-        folder: Where the projects are.
-        python: Interpreter of the environment whose jaxgate is attacked.
-    """
+    """Makes projects, each in a folder of its own; what several attacks record alike is recorded once."""
 
     def __init__(self, folder: Path, python: str) -> None:
         self.folder, self.python = folder, python

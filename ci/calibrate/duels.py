@@ -48,7 +48,7 @@ class Subject:
     instruments: Instruments
 
     def prepare(self) -> Contender:
-        """An executable of its own."""
+        """Compile the program anew."""
         return self.instruments.prepare(self.program, self.leaves, self.contract)
 
     @property
@@ -97,7 +97,7 @@ class Identical:
             self.confirmed += self._comes_again()
 
     def _comes_again(self) -> bool:
-        """Whether all fresh processes see it; one that failed counts as one that agreed: no rate is understated."""
+        """Whether all fresh processes see the alarm; a failed one counts as agreeing: no rate is understated."""
         instruments = self._subject.instruments
         for _ in range(instruments.processes):
             outcome = instruments.repeat_duel(self._subject.fresh_duel)
@@ -168,14 +168,6 @@ def calibrate(
     clock: Clock = time.perf_counter,
 ) -> CaseRates:
     """Run duels of a program with itself, and of it with extra work, spread among them: the machine's mood is one.
-
-    Args:
-        case: Name of the case.
-        observed: The case.
-        duels: Duels of identical programs.
-        progress: Called with what is being done.
-        instruments: The duel, and fresh processes for a false alarm.
-        clock: Monotonic seconds.
 
     Raises:
         InvalidCaseError: If the program cannot be run again, or the times of a duel mean nothing.

@@ -159,7 +159,7 @@ def _mix(_: Any, word: Any) -> Any:
 
 
 def _is_suitable(leaf: Any) -> bool:
-    """Whether its first element can be turned into a number."""
+    """Whether a leaf's first element can be a number."""
     return leaf.size > 0 and not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended)
 
 

@@ -20,13 +20,7 @@ from jaxgate.plugin.gate import Gate
 
 
 class CalibratingGate(Gate):
-    """Takes what any gate takes.
-
-    Args:
-        given: What the gate itself takes.
-        found: Where the outcome goes.
-        duels: Duels of each case with itself.
-    """
+    """A gate that lets each case duel with itself, and puts the outcome into ``found``."""
 
     def __init__(self, *given: Any, found: Calibration, duels: int) -> None:
         super().__init__(*given)

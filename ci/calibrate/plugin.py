@@ -54,10 +54,10 @@ def pytest_configure(config: pytest.Config) -> None:
 class Calibration:
     """The cases of a calibration, as they come in."""
 
-    cases: list[CaseRates] = field(default_factory=list)  # those that came to an end
+    cases: list[CaseRates] = field(default_factory=list)  # cases that came to an end
     # the versions and settings that each hardware was measured under
     environments: dict[HardwareKey, Mapping[str, str]] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)  # those that did not, with the reason
+    failed: dict[str, str] = field(default_factory=dict)  # cases that did not, with the reason
 
     def write(self, folder: Path, date: str) -> None:
         """Write ``calibration.json`` and ``calibration.md``."""

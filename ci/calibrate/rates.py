@@ -77,17 +77,11 @@ def rates(
     duel_s: Sequence[float],
     took_s: float,
 ) -> CaseRates:
-    """Judge every duel as the gate would, as it is and with slow-downs planted.
+    """Judge every duel, all pairs of identical programs, as the gate would, as it is and with slow-downs planted.
 
-    Args:
-        case: Name of the case.
-        hardware: Where it ran.
-        duels: Whole duels (all pairs) of identical programs.
-        planted: For each size of slow-down, whole duels with extra work of about that size.
-        executables: How many pairs of executables the duels of identical programs used.
-        confirmed: How many first-stage alarms came again in fresh processes.
-        duel_s: What each whole duel of identical programs took; the cost with looks is its share of pairs.
-        took_s: What all of it took.
+    ``planted`` has for each size of slow-down duels with about so much extra work. ``executables`` counts pairs, ``confirmed``
+    the first-stage alarms that came again in fresh processes. ``duel_s`` is of whole duels; the cost with looks is its share
+    of pairs.
 
     Raises:
         BrokenDuelError: If the times of a duel mean nothing.

@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _measured(part: str, *, quick: bool, fresh: bool) -> Result | None:
-    """What was kept of a part at this commit, or what a process of its own finds now; ``None`` if that one breaks."""
+    """A part's result kept at this commit, or what a process of its own finds now; ``None`` if that breaks."""
     found = None if quick or fresh else read(part, of=surroundings())
     if found is None:
         print(f"{part}: measuring since {time.strftime('%H:%M:%S')}", flush=True)

@@ -128,10 +128,7 @@ def lend(baselines: Path) -> None:
 
 
 def run_pytest(folder: Path, *arguments: str, expected: int | None = None) -> list[dict[str, Any]]:
-    """Run pytest there, as somebody at a terminal would.
-
-    Returns:
-        What ``results.json`` says of the cases.
+    """Run pytest there, as somebody at a terminal would; gives the cases of ``results.json``.
 
     Raises:
         RuntimeError: If it ends otherwise than expected.

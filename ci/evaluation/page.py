@@ -67,11 +67,7 @@ class Row:
 
 
 def page(kept: Kept, wanted: Sequence[str]) -> str:
-    """The page, in Markdown.
-
-    Args:
-        kept: What was measured, by Python line and part.
-        wanted: All parts; those that a line lacks are named.
+    """The page, in Markdown, of what was measured, by Python line and part; wanted parts that a line lacks are named.
 
     Raises:
         ValueError: If nothing was measured, or parts of one line at several commits, with other versions or elsewhere.
@@ -218,7 +214,7 @@ def _png(figure: Figure) -> bytes:
 
 
 def _others(pair: Sequence[int]) -> list[int]:
-    """Those of a number that are not counted."""
+    """The rest of a number, and the number."""
     return [pair[1] - pair[0], pair[1]]
 
 

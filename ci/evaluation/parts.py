@@ -143,10 +143,6 @@ def unchanged(*, quick: bool) -> Result:
 def power(*plugin: str, quick: bool) -> Result:
     """Let cases duel with themselves, and with themselves and extra work of a known size.
 
-    Args:
-        plugin: Arguments of pytest that load one.
-        quick: Few duels of one case.
-
     Raises:
         RuntimeError: If pytest fails: then nothing was measured.
     """

@@ -56,11 +56,11 @@ class Result:
 
     @property
     def held(self) -> bool:
-        """Whether all of it was as it had to be; never without a requirement."""
+        """Whether all requirements hold; never without one."""
         return bool(self.requirements) and all(requirement.held for requirement in self.requirements)
 
     def write(self, folder: Path = FOLDER) -> None:
-        """Keep it."""
+        """Write the result to a file."""
         folder.mkdir(parents=True, exist_ok=True)
         write_atomic(folder / f"{self.part}.json", _ADAPTER.dump_json(self, indent=1) + b"\n")
 

@@ -124,11 +124,7 @@ def _opened(page: Page, file: Path) -> float:
 
 
 def main() -> int:
-    """Make the pages, look at them, print what is wrong.
-
-    Returns:
-        1 if something is, 2 if there is nothing to look with.
-    """
+    """Make the pages, look at them, print what is wrong; gives 1 if something is, 2 if there is nothing to look with."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("results", nargs="*", type=Path, help="files results.json, to be looked at, too")
     parser.add_argument("--axe", type=Path, default=Path("build/page-check/node_modules/axe-core/axe.min.js"))

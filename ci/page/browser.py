@@ -40,21 +40,17 @@ class BrowserError(RuntimeError):
 
 
 def find_browser() -> str | None:
-    """Its program; ``None`` if there is none."""
+    """The browser's program; ``None`` if there is none."""
     return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 class Page:
-    """One page in it.
-
-    Attributes:
-        said: What the page wrote on its console, violations of its policy among it, and errors that nobody caught.
-    """
+    """One page in the browser."""
 
     def __init__(self, write: int, read: int) -> None:
         self._write, self._read, self._unread = write, read, bytearray()
         self._number, self._session = 0, ""
-        self.said: list[str] = []
+        self.said: list[str] = []  # on its console, policy violations among it, and errors that nobody caught
         self._loaded = False
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -139,7 +135,7 @@ class Page:
 
 @contextmanager
 def browser(program: str, patience_s: float = 1800.0) -> Iterator[Page]:
-    """Start it with one page, in a folder of its own, and end it, after a while in any case."""
+    """Start a browser with one page, in a folder of its own; end it, after a while in any case."""
     from_us, to_them = os.pipe()
     from_them, to_us = os.pipe()
 

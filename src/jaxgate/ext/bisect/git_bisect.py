@@ -23,14 +23,8 @@ OPTION = "jaxgate bisect"
 class CommitRange:
     """The commits between a good and a bad one.
 
-    Args:
-        project: Root folder of the tests.
-        good: The good commit.
-        bad: The bad one.
-        folder: For the worktree; it is there again when a search goes on.
-        files: Today's tests and what they need, relative to the project, for commits that lack them.
-        environ: The environment of a process that runs this checkout.
-        first_parent: Whether merged branches count as their merge.
+    ``folder`` keeps the worktree for a search that goes on. ``files`` are today's tests and what they need, relative to the
+    project, for commits that lack them.
 
     Raises:
         UsageError: If git does not find the one among the ancestors of the other, or makes no worktree.
@@ -76,11 +70,11 @@ class CommitRange:
         return revision[:10]
 
     def title(self, revision: str) -> str:
-        """Its date and subject."""
+        """A commit's date and subject."""
         return run_git(self._project, "log", "-1", "--format=%as %s", revision) or ""
 
     def describe(self, revision: str) -> str:
-        """The whole of its name, its author's date and its subject."""
+        """A commit's whole name, its author's date and its subject."""
         return run_git(self._project, "log", "-1", "--format=%H of %aI by %an: %s", revision) or revision
 
     @contextmanager

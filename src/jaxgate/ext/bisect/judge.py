@@ -24,11 +24,7 @@ def moved_facts(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def quantity_of(finding: Finding) -> Quantity:
-    """What a search follows where a fact moved: its figures, and by how much each may move by the policy that judged it.
-
-    Args:
-        finding: The fact of the bad side, against the good side's.
-    """
+    """What a search follows where a fact moved: its figures, and by how much each may move by the policy that judged it."""
     assert finding.now is not None
     assert finding.against is not None
     assert finding.allowed is not None
@@ -56,12 +52,7 @@ def is_same_program(one: Baseline, other: Baseline) -> bool:
 
 
 def remaining(revisions: Sequence[str], marks: Mapping[str, Mark]) -> Left:
-    """What is left of a range in which each revision follows the one before.
-
-    Args:
-        revisions: Oldest first; the first one is good, the last one bad.
-        marks: What is known of those between.
-    """
+    """What is left of a range of revisions, oldest first: the first one is good, the last one bad."""
     known = {**marks, revisions[0]: Mark.GOOD, revisions[-1]: Mark.BAD}
     bad = next(place for place, one in enumerate(revisions) if known.get(one) is Mark.BAD)
     good = max(place for place, one in enumerate(revisions[:bad]) if known.get(one) is Mark.GOOD)

@@ -18,13 +18,7 @@ _QUESTIONS = "questions"
 
 
 def search_folder(cache: Path, asked: Sequence[str], files: Sequence[Path]) -> Path:
-    """The folder of one range of one test; a test that has changed since has another one.
-
-    Args:
-        cache: The user's.
-        asked: All that a measurement depends on.
-        files: Files that every revision may be given, whose content is part of that.
-    """
+    """The folder of one range of one test; it is another one where the content of a file has changed since."""
     digest = hashlib.blake2b(digest_size=8)
     for part in (*(word.encode() for word in asked), *(read_bytes(file) for file in files)):
         digest.update(len(part).to_bytes(8, "big") + part)
@@ -32,7 +26,7 @@ def search_folder(cache: Path, asked: Sequence[str], files: Sequence[Path]) -> P
 
 
 def question_file(folder: Path, fact: str, asked: AskedSide) -> Path:
-    """Where it is written how far a question came."""
+    """The file that says how far a question came."""
     return folder / _QUESTIONS / f"{fact or 'first'}-{asked}.json"
 
 
@@ -46,12 +40,7 @@ def read_bisection(path: Path) -> Bisection | None:
 
 
 def forget_old(cache: Path, now_s: float) -> None:
-    """Remove the searches of which no question went on for long.
-
-    Args:
-        cache: The user's.
-        now_s: The time, in seconds since 1970.
-    """
+    """Remove the searches of which no question went on for long; ``now_s`` counts from 1970."""
     for folder in (cache / "bisect").glob("*"):
         written = [path.stat().st_mtime for path in (folder, *folder.glob(f"{_QUESTIONS}/*.json"))]
         if now_s - max(written) > MOST_AGE_S:
@@ -59,12 +48,7 @@ def forget_old(cache: Path, now_s: float) -> None:
 
 
 def copy_files(files: Sequence[Path], project: Path, into: Path) -> None:
-    """Lay files of one project over another, at the same paths; a link there is replaced, not followed.
-
-    Args:
-        files: Their paths relative to both.
-        project: The one that has them.
-        into: The other one.
+    """Lay files, relative to both folders, of one project over another; a link there is replaced, not followed.
 
     Raises:
         OSError: If one cannot be written, or its folder is a link there.

@@ -52,12 +52,7 @@ class Quantity(Strict):
         return abs(figure - self.bad) <= self.bad_tolerance
 
     def mark(self, figure: float, asked: AskedSide) -> Mark:
-        """What a figure makes of a revision.
-
-        Args:
-            figure: Its figure.
-            asked: The side that it is compared with: what is unlike the good one is bad, or what is like the bad one.
-        """
+        """Mark a revision by its figure: bad if that is unlike the good side's, or like the bad side's, as was asked."""
         bad = not self.is_like_good(figure) if asked == "good" else self.is_like_bad(figure)
         return Mark.BAD if bad else Mark.GOOD
 

@@ -88,15 +88,7 @@ def between(releases: Sequence[str], good: str, bad: str) -> list[str]:
 
 
 class ReleaseRange:
-    """The releases between a good and a bad one; the project is as it stands in all of them.
-
-    Args:
-        project: Root folder of the tests.
-        package: What is exchanged.
-        revisions: The releases, oldest first; the first one is good, the last one bad.
-        cache: Folder that keeps the environments.
-        environ: The environment of a process that runs this checkout.
-    """
+    """The releases from a good one to a bad one, oldest first; the project is as it stands in all of them."""
 
     unit = "release"
 
@@ -112,7 +104,7 @@ class ReleaseRange:
         return revision
 
     def title(self, revision: str) -> str:
-        """What it is."""
+        """Package and release."""
         return f"{self._package} {revision}"
 
     describe = title
@@ -145,4 +137,4 @@ class ReleaseRange:
         return remaining(self.revisions, dict(marks))
 
     def close(self) -> None:
-        """Nothing: the environments serve other searches."""
+        """Keep the environments for other searches."""

@@ -45,7 +45,7 @@ Range = CommitRange | ReleaseRange
 
 
 class NotMeasuredError(Exception):
-    """Of this revision nothing is known: it cannot be built, or the test fails there."""
+    """A revision cannot be built, or the test fails there: nothing is known of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +72,7 @@ class Subject:
 class Revisions:
     """The revisions of one range, each measured once.
 
-    Args:
-        subject: The case.
-        within: The range.
-        folder: Keeps what they record.
-        waits: Told once for whom a run waits, where another one has the machine; time that it waits does not count.
-        record: Records a test in a process of its own.
-        judge: Judges a test in a process of its own.
+    ``waits`` is told once for whom a run waits, where another one has the machine; time that it waits does not count.
     """
 
     def __init__(
@@ -170,7 +164,7 @@ class Revisions:
         return () if note is None else note.tolerances
 
     def _into(self, revision: str, *, copied: bool) -> Path:
-        """Another question of the same range finds it there; today's tests record apart from a revision's own."""
+        """Where a revision's recording lies for later questions; today's tests record apart from its own."""
         return self._folder / ("recorded-by-todays-tests" if copied else "recorded") / revision
 
     def _read(self, folder: Path) -> Baseline | None:
@@ -201,7 +195,7 @@ def _recording(side: Side, notes: Path) -> Side:
 
 
 def _unhindered(side: Side, also: Mapping[str, str] = MappingProxyType({})) -> Side:
-    """A side that does not wait for the machine: this process holds it."""
+    """A side that does not wait for the machine, which this process holds."""
     return replace(side, environment={**side.environment, HELD: str(os.getpid()), **also})
 
 
@@ -213,11 +207,9 @@ def _reason(text: str) -> str:
 
 
 def _compared(case: Mapping[str, Any], *, confirms: bool) -> Compared:
-    """What a run says of a case.
+    """What a run says of a case, by its entry in ``results.json``.
 
-    Args:
-        case: Its entry in ``results.json``.
-        confirms: Whether fresh processes must have confirmed that it is slower; launches are fresh processes themselves.
+    With ``confirms`` fresh processes must have confirmed that it is slower; launches are fresh processes themselves.
     """
     keys = ("kind", "name", "now", "against", "allowed", "recorded", "detail")
     findings = (Finding(status=Status(one["status"]), **{key: one[key] for key in keys}) for one in case["findings"])

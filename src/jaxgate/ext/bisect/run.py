@@ -65,15 +65,7 @@ class CaseTest:
 def find_test(
     named: str, paths: Sequence[str], *, project: Path, baselines: Path, environ: Mapping[str, str], here: Path
 ) -> CaseTest:
-    """Find the test of a case.
-
-    Args:
-        named: The case, or the node id of its test.
-        paths: What to look through, as typed: files, folders, node ids; a node id is the test.
-        project: Root folder of the tests.
-        baselines: Folder of the baselines.
-        environ: The environment of a process that collects.
-        here: Where the user stands.
+    """Find the test of a case, by its name or by the test's node id; a node id among the paths is the test.
 
     Raises:
         UsageError: If there is none, or several; names what is like it.
@@ -105,13 +97,7 @@ def find_test(
 
 
 def support_files(test: Path, project: Path, also: Sequence[Path]) -> list[Path]:
-    """What today's test needs beside the code that it gates, relative to the project: conftests, packages, what was named.
-
-    Args:
-        test: The file of the test, relative to the project.
-        project: Root folder of the tests.
-        also: Further files or folders, relative to the project.
-    """
+    """What today's test needs beside the code that it gates, relative to the project: conftests, packages, what was named."""
     found = [test, *(folder / name for folder in test.parents for name in ("conftest.py", "__init__.py"))]
     for path in also:
         inside = sorted((project / path).rglob("*")) if (project / path).is_dir() else [project / path]
@@ -183,7 +169,7 @@ class Asked:
 
     case: str  # the case, or the node id of its test
     good: str  # commit or release
-    bad: str = ""  # the same; empty for the last commit, or the release that is installed
+    bad: str = ""  # as `good`; empty for the last commit, or the release that is installed
     over: str = ""  # a package whose releases are searched; empty for commits
     fact: str = ""  # the quantity to follow; empty for the first that moved
     compare_with: AskedSide = "good"  # the side that each revision is compared with
@@ -194,16 +180,7 @@ class Asked:
 
 
 def bisect(asked: Asked, arguments: Sequence[str], *, search: Callable[..., Revisions] = Revisions) -> int:
-    """Search, and print what was found.
-
-    Args:
-        asked: What was typed.
-        arguments: pytest's: paths to look for the test in, and options of each of its runs.
-        search: Makes what measures revisions.
-
-    Returns:
-        The exit code.
-    """
+    """Search, print what was found, and give the exit code. ``arguments`` are pytest's: paths, and options of each run."""
     try:
         if asked.reset:
             return reset()
@@ -271,7 +248,7 @@ def _check(asked: Asked) -> None:
     """Refuse what makes no sense before anything is looked at.
 
     Raises:
-        UsageError: Says what.
+        UsageError: If something makes no sense.
     """
     if not asked.case or not asked.good:
         raise UsageError("expected a case and a good side: jaxgate bisect CASE --good REV")

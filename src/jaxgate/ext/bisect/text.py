@@ -46,16 +46,7 @@ def bisection_table(
     short: Callable[[str], str],
     width: int | None,
 ) -> list[str]:
-    """All that was measured, in the order of the range.
-
-    Args:
-        found: What was tried.
-        quantity: What was followed.
-        revisions: All of the range, oldest first; the first one is the good side, the last one the bad.
-        unit: What a revision is.
-        short: Names one.
-        width: Columns of the terminal; ``None`` cuts nothing.
-    """
+    """All that was measured, from the good side to the bad one, oldest first. ``None`` for ``width`` cuts nothing."""
     order = {revision: place for place, revision in enumerate(revisions)}
     steps = [
         (

@@ -35,18 +35,7 @@ def check(
     environ: Mapping[str, str] = os.environ,
     wait: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Begin or end the check.
-
-    Args:
-        when: ``begin`` or ``end``.
-        name: What it is called.
-        folder: What the run left.
-        environ: Environment variables of a job of GitHub's.
-        wait: Sleeps for some seconds, before GitHub is asked again.
-
-    Returns:
-        The exit code.
-    """
+    """Begin or end the check of what the run left in ``folder``; gives the exit code."""
     from jaxgate.ext.check.github import CheckError, Checks  # noqa: PLC0415 - it imports urllib
 
     try:

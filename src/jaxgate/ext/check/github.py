@@ -38,12 +38,7 @@ _OPENER = urllib.request.build_opener(_NotElsewhere)
 
 
 class Checks:
-    """The check of one name, of one attempt of one run.
-
-    Args:
-        name: What the check is called; a rule of a branch requires it by this name.
-        environ: Environment variables of a job of GitHub's.
-        wait: Sleeps for some seconds.
+    """The check of one name, by which a rule of a branch requires it, of one attempt of one run.
 
     Raises:
         CheckError: If a variable is missing, or the token would travel unencrypted.
@@ -79,14 +74,14 @@ class Checks:
         }
 
     def begin(self) -> None:
-        """Set it to "in progress"; of a run that is lost it stays so, and nothing that requires it goes on."""
+        """Set the check to "in progress". A lost run leaves it so, and nothing that requires it goes on."""
         output = {"title": "running", "summary": "The gate has begun and has not ended yet."}
         self._ask(
             "POST", "/check-runs", self._about | {"head_sha": self._sha, "status": "in_progress", "output": output}
         )
 
     def end(self, found: Conclusion) -> None:
-        """Give it its conclusion, also where it was never begun."""
+        """Conclude the check, also where it was never begun."""
         about = self._about | {
             "status": "completed",
             "conclusion": "success" if found.passed else "failure",

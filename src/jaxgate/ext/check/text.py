@@ -27,13 +27,9 @@ class Conclusion:
 
 
 def conclude(results: Any, page: str, commit: str, why_not: str = "") -> Conclusion:
-    """Make the conclusion of a run.
+    """Make the conclusion of a run; ``results`` may be anything, where it is not what a run writes.
 
-    Args:
-        results: What ``results.json`` says; anything, where it is not what a run writes.
-        page: What ``summary.md`` says; empty where there is none.
-        commit: What the run had to judge.
-        why_not: Why there are no results; empty where there are.
+    ``page`` is empty where there is none, ``why_not`` where there are results.
     """
     if why_not or not isinstance(results, Mapping):
         return _red("no result", why_not or "The file has no results of a run.")

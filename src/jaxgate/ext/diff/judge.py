@@ -45,7 +45,7 @@ def diff_sides(first: DiffSide, second: DiffSide) -> RunDiff:
 
 
 def _pairs(first: Sequence[SideCase], second: Sequence[SideCase]) -> list[tuple[SideCase, SideCase]]:
-    """Of one case on each side both, whatever their hardware; of several those on the same hardware."""
+    """Pair the only case of each side, whatever its hardware; else cases on the same hardware."""
     if len(first) == len(second) == 1:
         return [(first[0], second[0])]
     there = {one.folder: one for one in second}
@@ -97,7 +97,7 @@ def _way(quantity: str, pair: tuple[float, float], first: SideCase, second: Side
 
 
 def _size(one: QuantityDiff) -> float:
-    """How far apart both are, whichever is larger; nothing counts as one unit, as a few bytes are no infinite growth."""
+    """How far apart both sides are; 0 counts as one unit, as a few bytes are no infinite growth."""
     return abs(log(max(one.second, 1) / max(one.first, 1)))
 
 

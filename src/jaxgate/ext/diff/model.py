@@ -68,7 +68,7 @@ class CaseDiff:
 
     @property
     def way(self) -> Way:
-        """The severest of its facts."""
+        """The way of the severest fact."""
         found = {fact.way for fact in self.facts}
         return next((way for way in Way if way in found), Way.SAME)
 
@@ -79,9 +79,9 @@ class RunDiff:
 
     first: DiffSide
     second: DiffSide
-    cases: tuple[CaseDiff, ...]  # those that both have: worse ones first, then by the largest difference
+    cases: tuple[CaseDiff, ...]  # cases that both have: worse ones first, then by the largest difference
     only_first: tuple[str, ...]  # names of cases that only the first has
-    only_second: tuple[str, ...]  # likewise
+    only_second: tuple[str, ...]  # names of the second's
 
     def of(self, way: Way) -> tuple[CaseDiff, ...]:
         """The cases that went that way."""

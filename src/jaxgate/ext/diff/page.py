@@ -12,15 +12,7 @@ from jaxgate.report.units import show_pair, show_ratio
 
 
 def diff_document(diff: RunDiff, lines: Sequence[str]) -> str:
-    """Put the page together.
-
-    Args:
-        diff: The two sides.
-        lines: What is said of both as a whole: counts, what only one side has, times.
-
-    Returns:
-        HTML in one file.
-    """
+    """HTML in one file; ``lines`` are said of both sides as a whole: counts, what only one side has, times."""
     tables = {
         "Facts that differ, the largest difference first": [(c, one) for c in diff.cases for one in c.facts],
         "Times of two moments, not judged": [(c, one) for c in diff.cases for one in c.times if one.ratio != 1],

@@ -54,10 +54,8 @@ def side_of_results(name: str, path: Path) -> DiffSide:
 def side_of_hardware(name: str, root: Path) -> DiffSide | None:
     """What is stored of some hardware; ``None`` if no baseline is of it.
 
-    Args:
-        name: A folder of baselines (``cpu-amd-epyc-1-jax-0.12``), or as much of it as names the hardware (``cpu-amd-epyc``,
-            every number of devices, of the newest release line), or a target (``tpu:v5e:2x4``).
-        root: The folder of the baselines.
+    ``name`` is a folder of baselines (``cpu-amd-epyc-1-jax-0.12``), or as much of it as names the hardware (``cpu-amd-epyc``,
+    every number of devices, of the newest release line), or a target (``tpu:v5e:2x4``).
 
     Raises:
         CorruptBaselineError: If a baseline cannot be trusted.

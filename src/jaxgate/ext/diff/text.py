@@ -38,7 +38,7 @@ def diff_lines(diff: RunDiff, *, everything: bool = False) -> list[str]:
 
 
 def diff_page(diff: RunDiff) -> str:
-    """The same as Markdown, with all cases and facts."""
+    """Both sides as Markdown, with all cases and facts."""
     parts = [
         "## jaxgate diff",
         f"- first: {code(diff.first.name)}, {plain(diff.first.about)}\n"
@@ -91,7 +91,7 @@ def _fact(fact: QuantityDiff) -> str:
 
 
 def _ratio(fact: QuantityDiff) -> str:
-    """Empty where a side is nothing: the numbers say it."""
+    """The ratio; empty where a side is 0, as the numbers say it."""
     return show_ratio(fact.second, fact.first) if fact.second else ""
 
 

@@ -40,11 +40,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def doctor(*, see: Callable[[Path], Surroundings] | None = None) -> int:
-    """Look at this machine and project, and print what that means for a gate.
-
-    Returns:
-        The exit code: 1 if something keeps a gate from judging here.
-    """
+    """Look at this machine and project, and print what that means; gives 1 if something keeps a gate from judging here."""
     try:
         folder = usual_folder(Path.cwd())
     except IniError as error:

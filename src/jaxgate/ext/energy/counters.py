@@ -68,7 +68,7 @@ class EnergyMeters:
         """The driver of the GPUs; why it cannot be opened is remembered, too.
 
         Raises:
-            CounterError: If it cannot be.
+            CounterError: If it cannot be opened.
         """
         if self._gpus is None:
             try:

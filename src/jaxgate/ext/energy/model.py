@@ -37,7 +37,7 @@ class Counted:
 
     @property
     def off_watts(self) -> float:
-        """By how much that power may be wrong."""
+        """By how much the mean power may be wrong."""
         return self.watts * self.off_ns / self.ns
 
 
@@ -174,5 +174,5 @@ def _net_uj(half: EnergyHalf, run: EnergyRun) -> float:
 
 
 def _off_uj(half: EnergyHalf, run: EnergyRun) -> float:
-    """By how much that may be wrong."""
+    """By how much the net energy may be wrong."""
     return sum(one.off_watts for one in (*half.counted, *run.idle)) * half.run_ns / 1000

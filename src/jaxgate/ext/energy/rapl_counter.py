@@ -40,13 +40,7 @@ def open_rapl(powercap: Path = POWERCAP) -> RaplCounter:
 class RaplCounter:
     """The counters of the packages of this machine, which everything that runs on it shares.
 
-    Args:
-        packages: A folder for each.
-        ranges_uj: Where each begins again.
-        ticks: Reads what all processors did.
-        own_ns: What all threads of this process have run.
-        clock: Monotonic nanoseconds.
-        tick_hz: Ticks in a second.
+    ``ranges_uj`` says where each begins again, ``own_ns`` what all threads of this process have run.
     """
 
     name = NAME

@@ -50,16 +50,12 @@ Burst = Callable[[], tuple[int, int]]
 
 
 def calls_of_burst(call_ns: float, *, consumed: bool) -> int:
-    """Calls between two readings; one where it eats arguments that the one before cannot give back."""
+    """Calls between two readings; one where a call consumes arguments that none gives back."""
     return 1 if consumed else min(MAX_CALLS, math.ceil(BURST_NS / call_ns))
 
 
 def take_energy(meter: EnergyMeter, bursts: Sequence[Burst], calls_ns: Sequence[float]) -> list[EnergyRun] | NoEnergy:
-    """Measure the energy of the calls of one side, or of two in the order ABBA.
-
-    Returns:
-        A run for each side, all with the same idle time before them; or why there is none.
-    """
+    """Measure the energy of one side, or of two in the order ABBA: a run each, after one idle time for all."""
     if max(calls_ns) > MAX_HALF_NS:
         most = f"at most {MAX_HALF_NS / 1e9:.0f} s may be"
         return NoEnergy(why=f"a call takes {max(calls_ns) / 1e9:.1f} s, {most}", counter=meter.counter.name)
@@ -79,28 +75,22 @@ def take_energy(meter: EnergyMeter, bursts: Sequence[Burst], calls_ns: Sequence[
 
 
 class _Readings:
-    """Readings of all devices of a counter, each held against the one before it.
-
-    Attributes:
-        times_ns: When each was taken.
-        reading_ns: What taking them took, but for the first.
-        totals_uj: For each device what was counted since the first of them.
-    """
+    """Readings of all devices of a counter, each held against the one before it."""
 
     def __init__(self, meter: EnergyMeter) -> None:
         self._meter = meter
         self._last = meter.counter.read_uj()
         self.times_ns = [meter.clock()]
-        self.reading_ns = 0
+        self.reading_ns = 0  # what taking them took, but for the first
         self.totals_uj: list[list[int]] = [[0] for _ in self._last]
 
     @property
     def passed_ns(self) -> int:
-        """Since the first one."""
+        """Time since the first reading."""
         return self.times_ns[-1] - self.times_ns[0]
 
     def read(self) -> None:
-        """Take one more.
+        """Read the counter.
 
         Raises:
             CounterError: If a counter went backwards, and did not only begin again where it does.
@@ -123,20 +113,20 @@ class _Readings:
         return [number for number, (a, b) in enumerate(pairwise(self.totals_uj[device]), 1) if b > a]
 
     def stands_ns(self, device: int) -> int:
-        """The longest that it can have stood still between two steps: from before one to the other, or to the end."""
+        """The longest that a counter can have stood still: from before one step to the next, or to the end."""
         moves = self.moves(device)
         ends = [*(self.times_ns[later] for later in moves), self.times_ns[-1]]
         starts = [self.times_ns[0], *(self.times_ns[number - 1] for number in moves)]
         return max(end - start for start, end in zip(starts, ends, strict=True))
 
     def stood_ns(self, device: int) -> int:
-        """The longest that it was seen to stand still: readings that were the same."""
+        """The longest that a counter stood still: its readings were equal."""
         starts = [0, *self.moves(device)]
         ends = [*(number - 1 for number in starts[1:]), len(self.times_ns) - 1]
         return max(self.times_ns[end] - self.times_ns[start] for start, end in zip(starts, ends, strict=True))
 
     def counted(self, device: int, stands_ns: int) -> Counted:
-        """What it counted, from the first to the last reading, or from its first to its last step: as is surer.
+        """What a device used from the first to the last reading, or from its first to its last step: as is surer.
 
         Raises:
             CounterError: If a step was too large for the others.
@@ -211,13 +201,8 @@ def measure_energy(
 ) -> Metered:
     """Count the energy of calls, made as its samples were, where a counter is there; at no cost where none is.
 
-    Args:
-        subject: The subject, warm.
-        stepped: Its steps, which threaded its state.
-        sampled: Its samples: they say how long a call takes, and what it means.
-        tools: The meters of this machine.
-        devices: Where it runs.
-        apart: ``next_args`` does more than moving arrays, so that each call is waited for alone.
+    The samples say how long a call takes. With ``apart`` each call is waited for alone: ``next_args`` does more than moving
+    arrays.
     """
     if tools.meters is None or not tools.sampling or tools.together is not ALONE:
         return Metered()
@@ -246,13 +231,7 @@ BothEnergies = tuple[EnergyRun, EnergyRun] | NoEnergy
 
 
 def duel_energy(meter: EnergyMeter | None, sides: tuple[Side, Side], duel: Duel) -> BothEnergies | None:
-    """Count the energy of both sides in turn, one idle time before them; ``None`` where there is no counter.
-
-    Args:
-        meter: Counts for the devices of the case.
-        sides: Today's program and the baseline's, warm.
-        duel: Their duel: it says how long a call of each takes.
-    """
+    """Count the energy of both sides in turn, one idle time before them; ``None`` where there is no counter."""
     if meter is None:
         return None
     calls_ns = [max(1.0, duel.call_ns(times)) for times in (duel.now_ns, duel.baseline_ns)]

@@ -16,11 +16,7 @@ _CALM = {Status.SAME, Status.FASTER, Status.IMPROVED, Status.EXPECTED, Status.WA
 
 
 def experiments(case: CaseRecord) -> Iterator[tuple[str, str]]:
-    """What to type next, and what it shows; what says most first, nothing where nothing is left to find out.
-
-    Args:
-        case: A case of a run that is over.
-    """
+    """What to type next, and what it shows; what says most first, nothing where nothing is left to find out."""
     test, name = shlex.quote(case.test), shlex.quote(case.case)
     if case.status in _CALM:
         return
@@ -54,7 +50,7 @@ def explanation(case: CaseRecord) -> Iterator[str]:
 
 
 def explanation_json(case: CaseRecord) -> dict[str, Any]:
-    """All that is known of it, by the names of ``results.json``, with ``next``: experiments, the best one first."""
+    """All that is known of a case, by the names of ``results.json``, with ``next``: experiments, the best first."""
     return {
         "case": case.case,
         "test": case.test,

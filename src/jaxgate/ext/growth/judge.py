@@ -30,10 +30,7 @@ def judge_growth(
 ) -> Iterator[Finding]:
     """Say the laws of a case, check what it claims of them, and hold each against the baseline's.
 
-    Args:
-        now: Today's measurement.
-        baseline: What it is held against, if there is anything.
-        same_compiler: Whether laws of what the compiler decides can be held against each other.
+    With ``same_compiler`` laws of what the compiler decides can be held against each other.
     """
     if now.growing is not None:
         yield from _claimed(now.growing, now.growth, now.unknown)
@@ -59,7 +56,7 @@ def judge_growth(
 
 
 def _claimed(growing: Growth, growth: Mapping[str, Grown], unknown: Mapping[str, str]) -> Iterator[Finding]:
-    """A fact without a law breaks its claim; one that is not known leaves it open, if somebody says why."""
+    """Check claims. A fact without a law breaks its claim; an unknown one leaves it open, if somebody says why."""
     for claim in growing.claims:
         grown = growth[claim.size]
         if claim.fact not in grown.facts:

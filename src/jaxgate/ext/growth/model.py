@@ -40,26 +40,23 @@ class Law(Enum):
 
     @property
     def degree(self) -> float:
-        """Its power of the size; 4 for all that is steeper."""
+        """The power of the size; 4 for all that is steeper."""
         return self.value[0]
 
     def __str__(self) -> str:
-        """Its name."""
+        """The name."""
         return self.value[1]
 
 
 def law_of(sizes: Sequence[int], counts: Sequence[int], *, padded: bool = False, noise: float = 0.0) -> Law | None:
-    """The law that all points obey; ``None`` where they rise and fall.
+    """The law that all points, three or more at rising sizes, obey; ``None`` where they rise and fall.
 
     Slopes between neighbours decide: equal ones are linear, shrinking ones at most linear. Of growing ones a quadratic has
     slopes that grow evenly, and more where lower powers are subtracted: the nearest power is taken.
 
-    Args:
-        sizes: Three or more, rising.
-        counts: What a fact is at each.
-        padded: Whether a compiler decides it: it pads and tiles, and memory is that of the largest moment, so that slopes are equal
-            within more, and a step after a level is at most linear as long as the fact grows less than the size.
-        noise: By how much a count may differ from one process to the next.
+    What a compiler decides is ``padded``: it pads and tiles, and memory is that of the largest moment, so that slopes are
+    equal within more, and a step after a level is at most linear as long as the fact grows less than the size. ``noise`` is
+    by how much a count may differ from one process to the next.
     """
     slopes = _slopes(sizes, counts)
     unsure = 2 * noise / min(large - small for small, large in pairwise(sizes))
@@ -107,15 +104,10 @@ def _power(sizes: Sequence[int], slopes: Sequence[float]) -> float:
 def at_size(
     law: Law | None, sizes: Sequence[int], counts: Sequence[int], size: int, *, padded: bool = False
 ) -> int | None:
-    """What a fact will be at a larger size; ``None`` where its points do not say.
+    """What a fact will be at a larger size; ``None`` where its points, three or more at rising sizes, do not say.
 
-    Args:
-        law: Its law.
-        sizes: Three or more, rising.
-        counts: What it is at each.
-        size: The larger one.
-        padded: Whether a compiler decides it: then the points must be on the line to a thousandth, as one that has begun to
-            choose otherwise goes on; and a curve through three points, which no fourth confirms, foretells nothing.
+    What a compiler decides is ``padded``: then the points must be on the line to a thousandth, as one that has begun to
+    choose otherwise goes on; and a curve through three points, which no fourth confirms, foretells nothing.
     """
     slopes = _slopes(sizes, counts)
     last, slope = size - sizes[-1], slopes[-1]
@@ -130,18 +122,18 @@ def at_size(
 
 
 def noise_of(fact: str, counts: Sequence[int]) -> float:
-    """By how much it may differ from one process to the next: objects' addresses decide how often tracing compares two, which is a call."""
+    """What a fact may differ by between processes: objects' addresses decide how often tracing compares two, which is a call."""
     return 2 + max(counts) / 1000 if fact == "trace_calls" else 0.0
 
 
 def _slopes(sizes: Sequence[int], counts: Sequence[int]) -> list[float]:
-    """Between neighbours."""
+    """Slopes between neighbours."""
     points = zip(sizes, counts, strict=True)
     return [(after - before) / (large - small) for (small, before), (large, after) in pairwise(points)]
 
 
 def _even(slopes: Sequence[float]) -> bool:
-    """To a thousandth of the steepest."""
+    """Whether slopes are equal to a thousandth of the steepest."""
     return max(slopes) - min(slopes) <= max(map(abs, slopes)) / 1000
 
 
@@ -232,7 +224,7 @@ class Growth:
             raise ValueError(f"no sizes were given for {', '.join(sorted(unknown))}; expected {', '.join(self.sizes)}")
 
     def through(self, change: Callable[[Any], Any]) -> Growth:
-        """The same with what ``at`` gives changed."""
+        """A copy that changes what ``at`` gives."""
 
         def at(**size: int) -> Any:
             return change(self.at(**size))

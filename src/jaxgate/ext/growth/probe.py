@@ -48,13 +48,7 @@ Parts = Mapping[str, Counter[str]]
 def observe_growth(
     computation: Computation, growth: Growth, base: Measurement, tools: Tools
 ) -> tuple[dict[str, Grown], dict[str, str], dict[str, str]]:
-    """Look at the case at each size.
-
-    Args:
-        computation: The case.
-        growth: The sizes, and what makes the arguments at one.
-        base: What was measured at the case's own size, where it runs.
-        tools: Compile, and remember what was compiled.
+    """Look at the case at each size. ``base`` is of its own size, where it runs.
 
     Returns:
         By name of a size what the case has there; by name of a part the source line of one; and by name, such as ``temp_bytes over
@@ -194,7 +188,7 @@ def _own(lowered: Lowered, base: Measurement) -> Compiled | None:
 
 
 def _remembered(key: str, tools: Tools, accepted: Grown | None) -> Compiled | None:
-    """The same of one that was compiled here before, or that the baseline has at some size, recorded in the same surroundings."""
+    """What a compiler decided of it here before, or for the baseline at some size, in the same surroundings."""
     if known := tools.store.load(key):
         return known[0]["facts"], known[0]["collectives"]
     if accepted is None or key not in accepted.programs:
@@ -215,7 +209,7 @@ def _end(begun: Future[Any], _: Lowered) -> Any:
 
 
 def _compiled(lowered: Lowered, compiler: Callable[[Lowered], Any], key: str, tools: Tools) -> Compiled:
-    """The same by the compiler; remembered under a key, if there is one."""
+    """Ask the compiler; remember its answer under a key, if there is one."""
     program = compile_program(lowered, clocks=tools.clocks, compiler=compiler)
     sent = read_communication(program, devices_of(program.executable))
     facts = {fact: getattr(program.facts, fact) for fact in COMPILED}

@@ -32,13 +32,9 @@ NO_HISTORY = "no earlier run is in the history: nothing to add up yet"
 def judge_drift(
     points: Sequence[HistoryPoint], budget: float, tolerances: Iterable[Tolerance] = (), *, timed: bool = True
 ) -> list[Finding]:
-    """Hold what a case lost since its first run against the budget.
+    """Hold what a case lost since its first run against the budget, the share that may be lost: 0.1 for 10 %.
 
-    Args:
-        points: Its runs of one folder, oldest first; the last is today's.
-        budget: Share that may be lost, 0.1 for 10 %.
-        tolerances: The workload's own.
-        timed: Whether a clock speaks of this case at all.
+    Runs are of one folder, oldest first; the last is today's. ``timed`` says whether a clock speaks of this case at all.
 
     Returns:
         One finding for each quantity that is or may be beyond the budget; where there is no history, one that says so.
@@ -62,9 +58,9 @@ def unreadable(why: str) -> Finding:
 def since_accepted(
     points: Sequence[HistoryPoint], case: str, starts: Iterable[DriftStart], today: date
 ) -> tuple[HistoryPoint, ...]:
-    """The runs that count: those from the day on which somebody accepted what came before.
+    """The runs from the day on which somebody accepted what came before.
 
-    A day that is still to come accepts nothing: it would switch the budget off.
+    A day to come accepts nothing: it would switch the budget off.
     """
     first = max((one.since for one in starts if one.case == case and one.since <= today), default=None)
     return tuple(point for point in points if first is None or point.moment[:10] >= first.isoformat())
@@ -134,14 +130,7 @@ class DriftBudget:
     commit: Callable[[], str | None]  # what is checked out
 
     def judge(self, verdict: Verdict, folder: str, tolerances: Iterable[Tolerance], *, strict: bool) -> Verdict:
-        """The verdict with what its drift adds.
-
-        Args:
-            verdict: That of this run alone, held against a stored baseline.
-            folder: Where that baseline lies: hardware and release line of jax.
-            tolerances: The workload's own.
-            strict: Whether a missing or stale baseline fails.
-        """
+        """The verdict with what its drift adds."""
         if self.budget is None or verdict.figures is None or verdict.figures.baseline is None:
             return verdict
         return conclude(verdict, [*verdict.findings, *self._findings(verdict, folder, tolerances)], strict=strict)
@@ -163,8 +152,8 @@ class DriftBudget:
 def point_of(verdict: Verdict, folder: str, *, moment: str, commit: str | None) -> HistoryPoint:
     """Today's run as a point of the history.
 
-    The ratio of a slow-down that fresh processes have still to confirm does not count yet: if they do, the case fails for that,
-    or a waiver covers it, and it counts from the next run on; if they do not, it was none.
+    A slow-down that fresh processes have still to confirm does not count yet. If they do, the case fails for it, or a waiver
+    covers it, and it counts from the next run on.
     """
     figures, decision = verdict.figures, verdict.time.decision
     counts = decision is not None and verdict.time.status is not Status.SLOWER

@@ -32,11 +32,8 @@ def comparable(points: Iterable[HistoryPoint]) -> tuple[HistoryPoint, ...]:
 def fact_drift(points: Sequence[HistoryPoint], policy: FactPolicy) -> FactDrift | None:
     """What became of a fact since the first run that did not fail; ``None`` where today's or every earlier one lacks it.
 
-    Of a fact that is compared within some versions only, the runs with today's versions count.
-
-    Args:
-        points: Comparable runs, oldest first; the last is today's.
-        policy: The fact's.
+    Runs are comparable, oldest first; the last is today's. Of a fact that is compared within some versions only, the runs
+    with today's versions count.
     """
     if not points or policy.name not in points[-1].figures:
         return None
@@ -223,7 +220,7 @@ class _Builder:
         self._newest = point
 
     def chain(self) -> Chain | None:
-        """What came of it."""
+        """The chain of all runs."""
         if self._newest is None or self._baseline is None:
             return None
         return Chain(

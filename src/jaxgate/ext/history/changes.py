@@ -80,7 +80,7 @@ class Line:
 
     @property
     def slope(self) -> float:
-        """Of a run."""
+        """The slope per run."""
         return self._products / self._squares if self._squares else 0.0
 
     @property
@@ -132,12 +132,9 @@ class Shifts:
 
 
 def find_shifts(series: Sequence[ChainPoint], quantity: str, *, least_noise: float = TYPICAL_NOISE) -> Shifts:
-    """Look for steps, and for creep that goes on until the newest run.
+    """Look in runs, oldest first, for steps, and for creep that goes on until the newest run.
 
-    Args:
-        series: The runs, oldest first.
-        quantity: Its name.
-        least_noise: Standard deviation below which no history is taken to be.
+    ``least_noise`` is the standard deviation below which no history is taken to be.
     """
     if len(series) < LEAST_HISTORY:
         return Shifts()

@@ -94,7 +94,7 @@ class CaseChanges:
     """All that a case's history shows."""
 
     drift: Drift | None = None  # of its time; `None` where no run speaks of stored baselines
-    facts: tuple[FactDrift, ...] = ()  # those that are not what they were at first
+    facts: tuple[FactDrift, ...] = ()  # facts that are not what they were at first
     steps: tuple[Step, ...] = ()  # of time, facts and phases, by the moment
     creeps: tuple[Creep, ...] = ()  # of time and phases
 

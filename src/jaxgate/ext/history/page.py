@@ -26,15 +26,10 @@ _FEWEST = 2
 def history_document(
     points: Sequence[HistoryPoint], changes: Mapping[str, Sequence[str]], relative: Mapping[str, Mapping[str, float]]
 ) -> str:
-    """Put the page together.
+    """HTML in one file of the runs of one case, oldest first, on one or several kinds of hardware.
 
-    Args:
-        points: Of one case, oldest first, of one or several kinds of hardware.
-        changes: By folder, what the history shows in words: drift, facts, creep and steps.
-        relative: By folder and run, the time of a call as a multiple of the first baseline's, where that is known.
-
-    Returns:
-        HTML in one file.
+    By folder, ``changes`` says what the history shows in words; by folder and run, ``relative`` gives the time of a call as a
+    multiple of the first baseline's.
     """
     sections = []
     for place, folder in enumerate(dict.fromkeys(point.folder for point in points)):
@@ -58,7 +53,7 @@ def _charts(points: Sequence[HistoryPoint]) -> Iterator[Chart]:
 
 
 def _is_same(point: HistoryPoint) -> bool:
-    """Whether its program is the baseline's, so that nobody had to time it."""
+    """Whether a run's program is the baseline's, so that nobody had to time it."""
     return point.time_status == "SAME" and not point.elsewhere and point.baseline is not None
 
 

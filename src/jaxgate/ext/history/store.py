@@ -71,7 +71,7 @@ def utc(moment: str) -> str:
 
 
 def _is_unconfirmed(time: TimeRecord) -> bool:
-    """Whether it was a slow-down that fresh processes did not confirm: then there was none, and its ratio says nothing."""
+    """Whether fresh processes did not confirm a slow-down: then there was none, and its ratio says nothing."""
     beyond = time.low is not None and time.margin is not None and time.low > 1 + time.margin
     return beyond and time.status == Status.UNDECIDED
 
@@ -128,14 +128,7 @@ _Made = TypeVar("_Made")
 
 
 def find_place(text: str, root: Path) -> Path | None:
-    """The file that an option names.
-
-    Args:
-        text: A path, or ``none``.
-        root: What a path is relative to.
-
-    Returns:
-        The file; ``None`` for ``none``.
+    """The file that an option names, relative to ``root``; ``None`` for ``none``.
 
     Raises:
         HistoryError: If it is something else. Of a URL only the beginning is quoted: it may hold a password.
@@ -159,10 +152,7 @@ class HistoryStore:
         self._busy_s = busy_s
 
     def append(self, record: RunRecord) -> bool:
-        """Add a run by its results.
-
-        Returns:
-            Whether it was new; a run that is there already stays as it is.
+        """Add a run by its results, and tell whether it was new; a run that is there already stays as it is.
 
         Raises:
             HistoryError: If it could not be added; what was there is there.
@@ -170,7 +160,7 @@ class HistoryStore:
         return self.add(history_run(record))
 
     def add(self, run: HistoryRun) -> bool:
-        """The same of a run whose points are known. Of a case that two tests have, the last stays."""
+        """Add a run; of a case that two tests have, the last stays. Tells whether the run was new."""
         with self._explained():
             _make_folder(self._file.parent)
             with self._transaction("BEGIN IMMEDIATE") as connection:  # who reads first could not go on to write
@@ -189,12 +179,7 @@ class HistoryStore:
                 return bool(added.rowcount)
 
     def points(self, case: str | None, folder: str | None = None) -> tuple[HistoryPoint, ...]:
-        """What is known of a case, oldest first.
-
-        Args:
-            case: Its whole name; ``None`` for all cases.
-            folder: Hardware and release line; ``None`` for all of them.
-        """
+        """What is known of a case (its whole name) in a folder, oldest first; ``None`` means all of them."""
         asked = {name: value for name, value in (("case", case), ("folder", folder)) if value is not None}
         where = " AND ".join(["TRUE", *(f'"{name}" = :{name}' for name in asked)])
         return self._rows(_POINTS.format(where=where), asked, _point)
@@ -206,10 +191,8 @@ class HistoryStore:
     def at_commit(self, commit: str) -> tuple[HistoryPoint, ...]:
         """What is known of a commit: of each case on each hardware the newest point, from whichever run has it.
 
-        Runs of a checkout with changes, and those against something else than stored baselines, do not speak of a commit.
-
-        Args:
-            commit: Its id, or the first four or more characters of it.
+        ``commit`` is its id, or the first four or more characters of it. Runs of a checkout with changes, and those against
+        something else than stored baselines, do not speak of a commit.
 
         Raises:
             HistoryError: If it is no commit's id, or begins several.
@@ -251,7 +234,7 @@ class HistoryStore:
         """Turn whatever goes wrong inside into one line.
 
         Raises:
-            HistoryError: If anything did.
+            HistoryError: If anything goes wrong.
         """
         try:
             yield
@@ -326,9 +309,7 @@ _MACHINE = ("system", "machine", "node", "python_implementation", "python_versio
 
 
 def read_saved_run(path: Path) -> HistoryRun:
-    """Read a run out of a file.
-
-    Of pytest-benchmark's only times are known: there is no verdict, no program and no baseline.
+    """Read a run out of a file; pytest-benchmark's has times only: no verdict, no program and no baseline.
 
     Raises:
         HistoryError: If it cannot be read, or is something else.

@@ -9,12 +9,7 @@ from jaxgate.settings import Settings
 
 
 class StoredRuns:
-    """What earlier runs stored; opened when it is first asked, so that what is wrong with it is said of a case.
-
-    Args:
-        named: The path of its file.
-        root: What a path is relative to.
-    """
+    """What earlier runs stored; opened when it is first asked, so that what is wrong with it is said of a case."""
 
     def __init__(self, named: str, root: Path) -> None:
         self._named = named

@@ -43,11 +43,7 @@ def history_text(
 ) -> str:
     """The history of one case: for each hardware and release line the curves, what moved in words, then the table.
 
-    Args:
-        points: Of the case, oldest first.
-        rows: Runs of each table, the newest; ``None`` for a few.
-        changes: By folder, drift, facts, creep and steps in words.
-        known: By folder, how many runs there are in all; those that are given by default.
+    Runs are given oldest first; each table shows the newest ``rows``. ``known`` counts by folder all runs that there are.
     """
     folders = dict.fromkeys(point.folder for point in points)
     parts = (
@@ -76,9 +72,7 @@ def history_json(found: Sequence[HistoryCase] | Sequence[HistoryPoint]) -> dict[
 def sparkline(values: Sequence[float | None], width: int = CURVE) -> str:
     """Numbers as a line of blocks, the lowest at the least of them; a gap stands where there is none.
 
-    Args:
-        values: In order.
-        width: Signs at most; of more values each sign is the mean of several that follow each other.
+    Of more values than ``width`` each sign is the mean of several that follow each other.
     """
     shown = _condensed(values, width)
     known = [value for value in shown if value is not None]

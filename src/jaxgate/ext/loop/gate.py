@@ -116,11 +116,7 @@ def _why_not(session: GateSession) -> str:
 def watch_both(loop: Loop, folder: Path, again: Callable[[Path], str], progress: Announce) -> Seen:
     """Watch a loop, and the process that restores it and goes on.
 
-    Args:
-        loop: The loop.
-        folder: An empty folder, for what is saved.
-        again: Has another process ``leave`` what it shows in that folder; gives its last words.
-        progress: Called with what is being done.
+    ``again`` has another process ``leave`` what it shows in the folder, empty at first; gives its last words.
 
     Raises:
         InvalidCaseError: If a part of the loop fails, or the other process does.

@@ -41,11 +41,7 @@ class Held:
         self._kept: dict[str, int] | None = None  # bytes by line that each step so far has kept
 
     def look(self, mine: Sequence[Any]) -> None:
-        """Look after a step, once all arrays are there: a transfer holds what it reads.
-
-        Args:
-            mine: What the loop itself holds.
-        """
+        """Look after a step, once all arrays are there: a transfer holds what it reads. The loop itself holds ``mine``."""
         jax.block_until_ready(jax.live_arrays())
         self._left.look(mine)
         own = {id(leaf) for leaf in jax.tree.leaves(tuple(mine))}
@@ -83,7 +79,7 @@ class Held:
         }
 
     def _remember(self, now: tracemalloc.Snapshot) -> None:
-        """Keep of the lines that have held more after each step so far those that hold more again.
+        """Keep lines that hold more after each step so far, if they hold more again.
 
         A loader that is ahead holds more after some steps, and less after others.
         """
@@ -119,7 +115,7 @@ class Resident:
         self._before = now
 
     def count(self) -> Count:
-        """How much more of it there is after each step at least, beyond what moves while nothing is done."""
+        """The least growth of a step, beyond what moves while nothing is done."""
         idle = [_anonymous_bytes() for _ in range(_IDLE)]
         floor = max(abs(after - before) for before, after in pairwise(idle))
         nbytes = max(0, (self._least or 0) - floor)
@@ -165,7 +161,7 @@ class Memory:
 
 @contextmanager
 def listening(frames: int = 1) -> Iterator[None]:
-    """Have ``tracemalloc`` listen; where the project has switched it on, it stays so."""
+    """Have ``tracemalloc`` listen; it stays on where the project has switched it on."""
     begun = tracemalloc.is_tracing()
     if not begun:
         tracemalloc.start(frames)
@@ -206,7 +202,7 @@ def _each(looks: Sequence[int]) -> int:
 
 
 def _grown(before: tracemalloc.Snapshot, after: tracemalloc.Snapshot) -> dict[str, int]:
-    """Bytes by line of the project that has more of them, in more blocks."""
+    """Bytes that lines of the project have gained, in more blocks."""
     blocks, nbytes = Counter[str](), Counter[str]()
     for one in after.compare_to(before, "traceback"):
         line = _line_of(one.traceback)

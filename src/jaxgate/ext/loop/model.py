@@ -104,7 +104,7 @@ class Arrival:
     spread: str = ""  # its sharding, where it is on several devices
 
     def change(self, restored: Arrival) -> str:
-        """What is otherwise once it is restored, in words; empty where nothing is, or more is fixed than was."""
+        """What is otherwise once a leaf is restored; empty where nothing is, or more is fixed than was."""
         fixed = self.kind == f"uncommitted {restored.kind}"
         moved = self.kind and restored.kind and self.kind != restored.kind and not fixed
         if moved or (self.aval and restored.aval and self.aval != restored.aval):
@@ -128,7 +128,7 @@ class StepTime:
     compiles: bool  # whether something is traced or compiled
 
     def why(self, typical_ns: float) -> str:
-        """What made it longer than a typical one, where that is half of it; empty else."""
+        """What made a step longer than a typical one, where it explains half of that; else empty."""
         if self.took_ns < _LONG * typical_ns:
             return ""
         if self.compiles:
@@ -146,7 +146,7 @@ class Seen:
     counts: Counts
     hardware: HardwareKey  # where its state lies
     steps: tuple[StepTime, ...]  # all after the first ones
-    timed: tuple[StepTime, ...]  # those in which nothing else is looked at
+    timed: tuple[StepTime, ...]  # of steps in which nothing else is looked at
     save_ns: float | None = None  # what a save takes
 
     @property

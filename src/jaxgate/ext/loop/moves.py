@@ -27,8 +27,7 @@ _SENDERS = frozenset({"array", "asarray", "device_put"})
 class Moves:
     """Reads of arrays in a call, by Python, and NumPy arrays that it sends.
 
-    Args:
-        spared: Arrays that may be read, as the device is done with them, and sent.
+    The device is done with ``spared`` arrays, which may be read and sent.
     """
 
     def __init__(self, spared: Iterable[Any]) -> None:
@@ -38,7 +37,7 @@ class Moves:
         self._sender: FrameType | None = None
 
     def run(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function and note what it reads, and sends: of what it is given, or makes of that."""
+        """Call a function; note what it reads, and what it sends of its arguments or makes of them."""
         for argument in args:
             self._note_sent(argument)
         own = {name: getattr(np, name) for name in FROM_NUMPY}  # they read an array's memory without an event
@@ -63,7 +62,7 @@ class Moves:
 
     @property
     def sent_most(self) -> str:
-        """The largest of them, and where; empty if there is none."""
+        """The largest array that is sent, and where; empty if there is none."""
         return max(self._sent.values(), key=lambda sent: sent[0].nbytes, default=(None, ""))[1]
 
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -76,14 +76,7 @@ def end_of(state: Any) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def compare(notes: Notes, end: Any, said: Mapping[str, Any], arrays: Arrays) -> dict[str, Count]:
-    """Hold what a resumed loop showed against the one that went on.
-
-    Args:
-        notes: Of the one that went on.
-        end: Its state at the end.
-        said: What ``resume`` says.
-        arrays: The leaves that it ended with.
-    """
+    """Hold what a resumed loop showed, and the leaves that it ended with, against notes and end of the one that went on."""
     now = {one["path"]: Arrival(**one) for one in said["arrivals"]}
     return {
         "restored_leaves": _restored(notes.arrivals, now),
@@ -119,7 +112,7 @@ def _compiled(before: Counter[str], steps: Sequence[Mapping[str, str]]) -> Count
 
 
 def _ends(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Count:
-    """Leaves that end elsewhere, or in one of both alone."""
+    """Leaves that end elsewhere, or in one loop alone."""
     apart = dict.fromkeys(ours.keys() ^ theirs.keys(), " is in one of both")
     for path in ours.keys() & theirs.keys():
         try:

@@ -44,18 +44,11 @@ HOST = "needs {} of the host's memory for"
 
 
 class Steps:
-    """The steps of a loop in this process, one after the other.
-
-    Attributes:
-        state: What the last step left.
-        number: Which one that was, of the whole loop.
-        compiled: By step what each function was traced or compiled for.
-        times: Where the time of each step went.
-    """
+    """The steps of a loop in this process, one after the other."""
 
     def __init__(self, loop: Loop, state: Any, *, after: int, progress: Announce, clock: Clock) -> None:
         self.loop, self.state, self.number = loop, state, after
-        self.compiled: list[dict[str, str]] = []
+        self.compiled: list[dict[str, str]] = []  # by step what each function was traced or compiled for
         self.times: list[StepTime] = []
         self.out: Any = None
         self.batch: Any = None
@@ -69,14 +62,7 @@ class Steps:
                 pass
 
     def take(self, *, look: bool = False) -> dict[str, Count]:
-        """Take one step with the next batch and log it; its result is there afterwards.
-
-        Args:
-            look: Whether to look into the step and its log.
-
-        Returns:
-            What its log and the step itself read, and what it sends; nothing if it was not looked into.
-        """
+        """Take one step with the next batch, and log it; with ``look``, count what log and step read, and what the step sends."""
         self.number += 1
         self.announce(f"step {self.number} of {self.loop.steps}")
         with Collector(self.clock) as collector:
@@ -124,7 +110,7 @@ class Steps:
         }
 
     def _log(self, *, look: bool) -> Count:
-        """Log the step; what the one before gave may be read."""
+        """Log the step; results of earlier steps may be read."""
         if self.loop.log is None:
             return Count(0)
         mine = {id(leaf) for leaf in jax.tree.leaves(self.out)}
@@ -158,7 +144,7 @@ class Notes:
     """What the process that restores is compared with."""
 
     arrivals: Sequence[Arrival]  # the leaves of the state as they were saved
-    taken: Sequence[str]  # those that the next step donates
+    taken: Sequence[str]  # leaves that the next step donates
     compiled: Counter[str]  # how often each function is compiled after the first step
 
 
@@ -285,14 +271,7 @@ def compiled_later(steps: Sequence[Mapping[str, str]]) -> Counter[str]:
 
 
 def ratio(told: str, nbytes: int, tree: Any, where: str) -> Count:
-    """Bytes over those of arrays; nothing where they are few.
-
-    Args:
-        told: What is told, with a place for either.
-        nbytes: The bytes.
-        tree: The arrays.
-        where: The culprit.
-    """
+    """Bytes over those of a tree's arrays; nothing where they are few. ``told`` has a place for either."""
     held = sum(getattr(leaf, "nbytes", 0) for leaf in jax.tree.leaves(tree))
     times = nbytes / max(held, 1)
     text = told.format(*(f"{size / 1e6:,.1f} MB" for size in (nbytes, held)))

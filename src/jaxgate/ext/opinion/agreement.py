@@ -20,7 +20,7 @@ more than 16 (2026-11-23; ``docs/opinions.md``)."""
 PER_TERM = 0.25
 """Roundings for each number of a sum that is added up in its order: ten million times 0.1 in float32 is off by 0.2."""
 PER_ROOT = 4.0
-"""The same where both sides add parts side by side: errors then grow with the root."""
+"""Roundings for the root of a sum's length, where both sides add parts side by side."""
 SUMMED_EPS = 2.0**-23
 """XLA adds up narrow floats in float32; the interpreter adds them up in their own type."""
 PERTURBED = 8.0
@@ -66,13 +66,8 @@ def compare(
     Only where they differ by more than a few roundings the other way is run again, on arguments that are off by one
     rounding: what that moves far is left alone. The program itself is not asked for that, as a wrong one may move far.
 
-    Args:
-        ours: What the compiled program gave.
-        run: The other way.
-        inputs: The arguments.
-        eps: Distance from 1 to the next number, of the coarsest float in the program; 0 without floats.
-        longest_sum: Numbers in its longest sum.
-        in_order: Whether the other way adds them one after another.
+    ``eps`` is the distance from 1 to the next number, of the coarsest float in the program; 0 without floats. With
+    ``in_order`` the other way adds the numbers of a sum one after another.
     """
     theirs = run(inputs)
     if [found.shape for found in ours] != [found.shape for found in theirs]:
@@ -127,13 +122,10 @@ def allowed_error(eps: float, longest_sum: int, *, in_order: bool) -> float:
 
 
 def distance(ours: Values, theirs: Values, *, allowed: float, least: float = 0.0) -> Distance:
-    """How far two arrays of one shape are apart.
+    """How far an array is from another one of its shape, which is the measure.
 
-    Args:
-        ours: The one.
-        theirs: The other, which is the measure.
-        allowed: The share of its largest value that is not counted as different.
-        least: What a difference is held against where all of the second is zero.
+    A difference up to ``allowed``, a share of the other's largest value, does not count; ``least`` takes the place of that
+    value where all of the other are zero.
     """
     exact = ours.dtype.kind in "biu" and theirs.dtype.kind in "biu"
     a, b = _numbers(ours), _numbers(theirs)

@@ -36,16 +36,7 @@ class NotRecompiledError(Exception):
 def compile_again(
     lowered: Lowered, leaves: Sequence[Any], executable: jax.stages.Compiled, platform: str
 ) -> Callable[[Sequence[Values]], list[Values]]:
-    """Compile a lowered function without library fusions; nothing is traced or lowered again.
-
-    Args:
-        lowered: The function.
-        leaves: Its dynamic arguments, where they lie.
-        executable: What it was compiled to.
-        platform: Where it runs.
-
-    Returns:
-        Runs it on other values of these arguments.
+    """Compile a lowered function without library fusions, to run on other arguments; nothing is traced or lowered again.
 
     Raises:
         NotRecompiledError: If it cannot be compiled without them, or has none.
@@ -100,7 +91,7 @@ class Interpreter(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of it."""
+        """End the interpreter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,13 +109,7 @@ class Question:
 def second_opinion(question: Question, interpreter: Interpreter, *, limit_s: float) -> Opinion:
     """Ask the interpreter where the program is small enough, else compile it again without library fusions.
 
-    Args:
-        question: The result, and what it was computed with.
-        interpreter: The reference interpreter.
-        limit_s: Seconds that a second compile may take, by what the first took; the interpreter gets a tenth of it.
-
-    Returns:
-        What came of it; where nobody could be asked, why.
+    A second compile may take ``limit_s``, by what the first took; the interpreter gets a tenth of it.
     """
     try:
         with jax.transfer_guard("allow"):  # none of the program's own

@@ -30,12 +30,7 @@ def is_compiled_anew(difference: Difference) -> bool:
 
 
 class SecondOpinions:
-    """Asks for second opinions in one run.
-
-    Args:
-        settings: What the user asked for: how long an opinion may take, and what the run is for.
-        instruments: The interpreter, who asks it, and the clock.
-    """
+    """Asks for second opinions in one run."""
 
     def __init__(self, settings: Settings, instruments: Instruments) -> None:
         self._limit_s = settings.opinion_s
@@ -54,13 +49,6 @@ class SecondOpinions:
         progress: Callable[[str], None],
     ) -> Opinion | None:
         """Ask about the result of a case that is recorded, or was compiled to something new.
-
-        Args:
-            observed: The case.
-            difference: It beside its baseline, if it has one.
-            recording: Whether it is recorded, and becomes what later runs are held against.
-            same_executable: Whether its executable is known to be the baseline's.
-            progress: Called with what is being done.
 
         Returns:
             What came of it; ``None`` where nobody is to be asked: it is the baseline's program, or its reference agrees.

@@ -65,12 +65,8 @@ def parse(program: str | bytes) -> Any:
 def interpret(program: str | bytes, inputs: Sequence[Values]) -> list[Values]:
     """Run the function ``main`` of a program; one for several devices as if it were for one.
 
-    Args:
-        program: StableHLO, text or bytecode, as ``lowered.compiler_ir("stablehlo")`` holds it.
-        inputs: Its arguments, without those that it does not use; random keys as their numbers.
-
-    Returns:
-        Its results, each with the type that it has in the program.
+    ``inputs`` are without those that it does not use, and have random keys as their numbers. Results have the types that
+    they have in the program.
 
     Raises:
         NotInterpretedError: If it cannot be run.

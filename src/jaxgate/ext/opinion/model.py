@@ -33,17 +33,13 @@ class Opinion:
     wrong: str = ""  # where the two differ by more than float error, in one line; empty if they do not
 
     def __post_init__(self) -> None:
-        """Refuse one that neither compared anything nor says why."""
+        """Refuse an opinion that neither compared anything nor says why."""
         if bool(self.by) == bool(self.why_not):
             raise ValueError(f"expected who gave the opinion or why nobody did, found {self.by!r} and {self.why_not!r}")
 
 
 class WrongResultError(InvalidCaseError):
-    """The compiled program computes something else than it means.
-
-    Attributes:
-        opinion: Who says so.
-    """
+    """The compiled program computes something else than it means."""
 
     def __init__(self, opinion: Opinion) -> None:
         super().__init__("checking the result", opinion.wrong)

@@ -26,12 +26,7 @@ class InterpreterProcess(KeptWorker):
         super().__init__(lambda complaints: start_worker(own_program(module), complaints, environ), START_S)
 
     def interpret(self, program: bytes, inputs: Sequence[Values], *, limit_s: float) -> list[Values]:
-        """Run a program.
-
-        Args:
-            program: StableHLO, text or bytecode.
-            inputs: Its arguments, without those that it does not use.
-            limit_s: Seconds after which the process is ended; to start it is not among them.
+        """Run a program; to start the process is not among the ``limit_s`` seconds.
 
         Raises:
             NotInterpretedError: If it cannot be run, or takes longer.

@@ -14,9 +14,7 @@ from jaxgate.model.words import plural, shortlist
 def opinion_lines(verdicts: Sequence[Verdict], *, each: bool) -> list[str]:
     """One sentence on who was asked about how many results; nothing where nobody was to be asked.
 
-    Args:
-        verdicts: Of the run.
-        each: Whether to list what nobody could be asked about, with the reason, a line each.
+    ``each`` adds a line for each that nobody could be asked about, with the reason.
     """
     called = [verdict for verdict in verdicts if verdict.hardware is None or not verdict.hardware.target]
     opinions = {verdict.case: verdict.opinion for verdict in called if verdict.opinion is not None}

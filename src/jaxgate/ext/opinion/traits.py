@@ -16,7 +16,7 @@ _UNKNOWN_TO_INTERPRETER = frozenset(
         "stablehlo.replica_id",
     }
 )  # fmt: skip
-"""It ends its process at most of them. Collectives run only where several programs are given to it."""
+"""Most of them end its process. Collectives run only where several programs are given to it."""
 _CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 """Operations that stand for a function, with the attribute that names it."""
 _REPEATED = {
@@ -48,9 +48,7 @@ class ProgramTraits:
 def read_traits(module: Any, platform: str) -> ProgramTraits:
     """Walk a module, as ``lowered.compiler_ir("stablehlo")`` or ``interpreter.parse`` gives it.
 
-    Args:
-        module: A ``jaxlib.mlir.ir.Module``.
-        platform: Where the program runs: it decides how exact a product is.
+    The platform decides how exact a product is.
     """
     functions = {_word(found.attributes["sym_name"]): found for found in module.body.operations if _is_function(found)}
     walk = _Walk(functions)
@@ -116,7 +114,7 @@ class _Walk:
         return results * (_CHLO_STEPS if name.startswith("chlo.") else 1) + inside
 
     def _note_sum(self, operation: Any, results: int) -> None:
-        """Note how many numbers go into one; all updates of a scatter may go to one place."""
+        """Note the length of a sum; all updates of a scatter may go to one place."""
         if operation.name == "stablehlo.reduce":
             length = _size(operation.operands[0]) // max(1, results // len(operation.results))
         elif operation.name == "stablehlo.reduce_window":

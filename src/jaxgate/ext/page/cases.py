@@ -20,7 +20,7 @@ from jaxgate.report.units import show, show_pair, show_rate, show_ratio
 _GOOD = {Status.SAME, Status.FASTER, Status.IMPROVED}
 _CALM = {Status.EXPECTED, Status.UNDECIDED, Status.WAIVED, Status.NO_BASELINE, Status.STALE_BASELINE}
 _MACHINE = frozenset({"trace_wait_ns", "yardstick_ns"})
-"""They measure the machine, and always move."""
+"""Facts of the machine, which always move."""
 _OPEN = 3
 """Failed cases that stand open."""
 MOST_LINES, MOST_TEXT, MOST_DETAILED = 400, 12_000, 500
@@ -48,7 +48,7 @@ class Row:
 
     @property
     def word(self) -> str:
-        """Its status, or what this run recorded."""
+        """The status, or what this run recorded."""
         return self.case.recorded.upper() or self.case.status
 
 
@@ -58,9 +58,9 @@ def environment_of(case: CaseRecord) -> Mapping[str, str]:
 
 
 def rows_of(cases: Iterable[tuple[CaseRecord, str, str]]) -> list[Row]:
-    """A row for each case, of which the folder of its bundles is given as well, red ones first; no two have the same ``id``.
+    """A row for each case with the folder of its bundles, red ones first; no two have the same ``id``.
 
-    Those of the page's own parts have no slash: a case, whose name has none, gets one.
+    An ``id`` of the page's own parts has no slash; a case whose name has none gets one.
     """
     taken: set[str] = set()
     rows = []
@@ -182,7 +182,7 @@ def _operations(case: CaseRecord) -> Table:
 
 
 def _figures(case: CaseRecord, *, moved: bool) -> Table:
-    """All figures, or those that are not the baseline's."""
+    """All figures, or all that differ from the baseline's."""
     titles = ("now", "baseline", "ratio", "reference")
     columns = [Column(title="quantity"), *(Column(title=one, number=True) for one in titles)]
     caption = f"What moved in {case.case}" if moved else f"All figures of {case.case}"
@@ -285,7 +285,7 @@ def figure(case: CaseRecord, quantity: str, side: str = "now") -> float | None:
 
 
 def _run(case: CaseRecord) -> Cell:
-    """The time of a call with its rate; of a target the least that it can be."""
+    """The time of a call with its rate; the least possible one of a target."""
     if case.run_ns is not None and math.isfinite(case.run_ns):
         rate = "" if case.amount is None else show_rate(case.amount, case.run_ns)
         return Cell(text=show("run_ns", case.run_ns), order=case.run_ns, small=rate)

@@ -37,15 +37,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def report(paths: Sequence[Path], output: Path | None) -> int:
-    """Write the page.
+    """Write the page of files ``results.json``, or of folders that hold one.
 
-    Args:
-        paths: Files ``results.json``, or folders that hold one.
-        output: The page; ``None`` puts it beside the results of one run, and of several into the folder that the user
-            stands in.
-
-    Returns:
-        The exit code: 2 if results cannot be read, or the page cannot be written.
+    Without ``output`` it lies beside the results of one run, and of several in the folder that the user stands in. Gives 2 if
+    results cannot be read, or the page cannot be written.
     """
     files = [results_file(path) for path in paths]
     page = output or (files[0].parent / PAGE if len(files) == 1 else Path(PAGE))
@@ -59,14 +54,10 @@ def report(paths: Sequence[Path], output: Path | None) -> int:
 
 
 def results_page(results: Sequence[tuple[Path, str, RunRecord]], page: Path) -> str:
-    """The page of some results.
+    """The page of some results, HTML in one file.
 
-    Args:
-        results: Of each its file, what it is called on the page, and what it says.
-        page: Where the page will lie: its links lead from there to the bundles.
-
-    Returns:
-        HTML in one file.
+    Of each ``results`` give the file, what it is called on the page, and what it says. Links lead from ``page``, where the
+    page will lie, to the bundles.
     """
     from jaxgate.ext.page.run_page import Result, run_page  # noqa: PLC0415 - only who makes a page needs it
 

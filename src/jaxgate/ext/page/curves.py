@@ -88,7 +88,7 @@ def _holes(name: str) -> Iterator[tuple[str, str, str, float]]:
 
 
 def _factor(size: str) -> int:
-    """How many bytes one of a unit has: ``KiB`` 1024, ``kB`` 1000, ``bytes`` 1."""
+    """Bytes of a unit: ``KiB`` 1024, ``kB`` 1000, ``bytes`` 1."""
     if size.startswith("byte"):
         return 1
     base = 1024 if "i" in size else 1000
@@ -193,7 +193,7 @@ def _sides(name: str) -> tuple[tuple[str, str], ...]:
 
 
 def _differ(values: Sequence[float]) -> bool:
-    """Whether there is something to see."""
+    """Whether values differ visibly."""
     return len(values) > 1 and max(values) > 0 and max(values) > _CLOSE * min(values)
 
 
@@ -202,7 +202,7 @@ def _at(series: Series, value: float) -> str:
 
 
 def _numbers(title: str, members: Sequence[tuple[Cell | str, CaseRecord]]) -> Table:
-    """All quantities that are known of one of the members, of both sides, with bars where they differ."""
+    """All quantities that a member has, of both sides, with bars where they differ."""
     other = _sides(title)[1][0]
     columns = [Column(title="case")]
     rows: list[list[Cell | str]] = [[first] for first, _ in members]

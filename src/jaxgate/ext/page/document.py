@@ -20,16 +20,9 @@ if TYPE_CHECKING:
 
 
 def document(*, title: str, sections: Sequence[Section], header: Sequence[Block] = (), kind: str = "") -> str:
-    """Put a page together.
+    """Put a page together, as HTML.
 
-    Args:
-        title: Of the window, and its heading.
-        sections: From top to bottom.
-        header: What stands below the heading.
-        kind: ``bad``, ``calm`` or ``good``: what the heading says.
-
-    Returns:
-        HTML.
+    ``header`` stands below the heading, and ``kind`` is what that says: ``bad``, ``calm`` or ``good``.
     """
     environment = _environment()
     style, script = source("page.css"), source("page.js")
@@ -47,7 +40,7 @@ def _hash(text: str) -> str:
 def _environment() -> Environment:
     """What fills the template: everything is escaped, and a name that it is not given is an error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - heavy; only who writes a page needs it
-    from markupsafe import Markup  # noqa: PLC0415 - likewise
+    from markupsafe import Markup  # noqa: PLC0415 - comes with it
 
     def shown(value: object) -> object:
         return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value

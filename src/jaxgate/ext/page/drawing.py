@@ -35,7 +35,7 @@ class _Axis:
     log: bool
 
     def place(self, value: float) -> float:
-        """From 0 to 1."""
+        """A value's place, from 0 to 1."""
         low, high, at = (math.log(one) if self.log else one for one in (self.low, self.high, value))
         return 0.5 if high == low else (at - low) / (high - low)
 
@@ -66,15 +66,10 @@ def _axis(values: Iterable[float], apart: float, *, zero: bool) -> _Axis:
 def line_chart(
     title: str, lines: Mapping[str, Sequence[Point]], *, show: Callable[[float], str], about: str, moments: bool = False
 ) -> Chart:
-    """Lines with points over a number.
+    """Lines with points, at least one each, over a number.
 
-    Args:
-        title: What is drawn.
-        lines: Points of each line, by its name; at least one point. A name that begins with a side has its colour.
-        show: Writes a value of the axis beside.
-        about: What the lines are of, for who cannot see them.
-        moments: Whether the points are of moments: the axis below is straight then, and the one beside begins where the
-            values do.
+    A name that begins with a side has its colour. ``about`` is for who cannot see the lines. Where points are of moments, the
+    axis below is straight, and the one beside begins where the values do.
     """
     points = [point for line in lines.values() for point in line]
     across = _axis((point.x for point in points), math.inf if moments else _LOG_ACROSS, zero=False)
@@ -114,13 +109,7 @@ def spoken(lines: Mapping[str, Sequence[Point]], show: Callable[[float], str]) -
 
 
 def strip_chart(title: str, sides: Mapping[str, Sequence[float]], *, show: Callable[[float], str]) -> Chart:
-    """A stroke for each value of each side, and a dot for its median.
-
-    Args:
-        title: What the values are.
-        sides: Values of each side, by its word; none of them empty.
-        show: Writes a value.
-    """
+    """A stroke for each value of each side, none of them empty, and a dot for its median."""
     across = _axis((value for values in sides.values() for value in values), math.inf, zero=False)
 
     def right(value: float) -> float:

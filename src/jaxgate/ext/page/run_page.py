@@ -33,18 +33,11 @@ class Result:
     # what tells it from the others of the page, for example its hardware or its file; may be empty where it is alone
     name: str = ""
     folder: str = ""  # where its bundles lie, as a path from the page; empty if that is the page's own folder
-    logdir: str = "perf-artifacts"  # the same folder as the reader types it, for a command
+    logdir: str = "perf-artifacts"  # that folder as the reader types it, for a command
 
 
 def run_page(results: Sequence[Result]) -> str:
-    """The page.
-
-    Args:
-        results: At least one.
-
-    Returns:
-        HTML in one file.
-    """
+    """The page of at least one result, HTML in one file."""
     rows = rows_of((case, result.folder, result.logdir) for result in results for case in result.run.cases)
     environments: list[Mapping[str, str]] = []
     for environment in (environment_of(row.case) for row in rows):
@@ -114,7 +107,7 @@ def headline(run: RunRecord) -> tuple[str, str]:
 
 
 def _about(result: Result) -> list[Block]:
-    """Of what a run is, and what is wrong with it besides the cases."""
+    """Where a run comes from, and what is wrong with it besides the cases."""
     run = result.run
     hardware = sorted({case.hardware for case in run.cases if case.hardware})
     jax = sorted({environment_of(case).get("jax", "") for case in run.cases} - {""})

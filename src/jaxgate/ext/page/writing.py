@@ -11,16 +11,7 @@ from jaxgate.keep.files import write_atomic
 
 
 def write_page(command: str, page: Path, make: Callable[[], str]) -> int:
-    """Make a page, write it and print its path.
-
-    Args:
-        command: Whose page it is, for the error.
-        page: The file.
-        make: Makes the page.
-
-    Returns:
-        The exit code: 2 if it cannot be written.
-    """
+    """Make a page, write it, print its path, and give the exit code: 2 if it cannot be written."""
     try:
         refuse_foreign(page, PAGE_MARK, "a page of jaxgate's")
         write_atomic(page, make().encode())

@@ -35,8 +35,7 @@ class Limits:
     long_step_s: float = 0.03  # a step above it is profiled less often: the rows of five steps are as steady
     slow_step_s: float = 1.0  # a step above it is profiled as rarely as can be
     slowest_step_s: float = 5.0  # a step above it is not profiled
-    # of one side with the programs of its process, whoever compiled them: above it they are left out. Those of the case
-    # are beside it as text.
+    # of one side with all programs of its process; above it programs are left out. The case's own are there as text.
     largest_bytes: int = 2_250_000
 
 
@@ -68,12 +67,8 @@ def take_profile(
 ) -> Taken:
     """Profile some annotated steps of one side. A single process never raises: a verdict must not be lost over its explanation.
 
-    Args:
-        profiled: The side, with fresh arguments for every series: donated ones are gone.
-        folder: Where the profile goes; new for each side and process, so that none overwrites another.
-        session: Name of the profile, which JAX would otherwise give by the second.
-        limits: What it may cost.
-        together: The ranks that take as many steps; where there are several, the others must know that one cannot.
+    Each series gets fresh arguments: donated ones are gone. Each side and process needs a new folder, so that none overwrites
+    another; JAX would name the session by the second. Of several ranks, the others must know that one cannot.
     """
     try:
         return _take(profiled, folder, session, limits, together)

@@ -38,15 +38,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def open_tensorboard(folder: Path, port: int | None, *, links_only: bool) -> int:
-    """Print a link for each profile, then become TensorBoard.
+    """Print a link for each profile, then become TensorBoard, unless ``links_only``.
 
-    Args:
-        folder: The bundles of a run.
-        port: Where it listens; ``None`` takes TensorBoard's usual one, or any where that is taken.
-        links_only: Print and end.
-
-    Returns:
-        The exit code: 1 if there is no profile, 2 if TensorBoard is not installed or the port is taken.
+    ``None`` for ``port`` takes TensorBoard's usual one, or any where that is taken. Gives 1 if there is no profile, 2 if
+    TensorBoard is not installed or the port is taken.
     """
     links = deep_links(folder)
     if not links:
@@ -82,11 +77,7 @@ def _become(folder: Path, port: int | None) -> NoReturn:
 
 
 def deep_links(folder: Path) -> dict[str, dict[str, str]]:
-    """Where TensorBoard shows the trace of each side of each case, without the address of the server.
-
-    Returns:
-        By case, then by side: ``/?run=…&tag=trace_viewer@&host=…#profile``.
-    """
+    """TensorBoard's links to traces, by case and side, without the server: ``/?run=…&tag=trace_viewer@&host=…#profile``."""
     links: dict[str, dict[str, str]] = {}
     for file in sorted(folder.rglob(f"plugins/profile/*/*{_PROFILE}")):
         session = file.parent

@@ -22,13 +22,7 @@ def can_write_scalars() -> bool:
 
 
 def write_scalars(folder: Path, step: int, cases: Mapping[str, Mapping[str, float]]) -> None:
-    """Add the metrics of a run.
-
-    Args:
-        folder: Where the event files are.
-        step: Number of the run.
-        cases: By case the metrics by name, with their unit at the end: ``run_ns``, ``temp_bytes``.
-    """
+    """Add the metrics of a run, by case and by name, which ends with the unit: ``run_ns``, ``temp_bytes``."""
     values = [
         _message(1, _message(1, f"{case}/{name}".encode()) + b"\x15" + struct.pack("<f", value))  # tag, simple_value
         for case, metrics in sorted(cases.items())

@@ -59,20 +59,8 @@ def verdict_json(verdict: Verdict) -> str:
 class EvidenceCollector:
     """What the cases of one run leave behind.
 
-    Args:
-        settings: What the user asked for; ``None`` where this process only measures for another one.
-        root: The project, which paths are shown relative to.
-        programs: Where the baselines' programs are.
-        instruments: Profiles, and what reads them.
-        bundles: Whether cases leave any. A run that records all cases keeps the bundles of the last run: they show what is accepted.
-
-    Attributes:
-        taken: Cases that have a bundle, in order.
-        profiled: How many of them have profiles.
-        left: Cases that were not profiled because enough were.
-        pages: Files about the run as a whole that were written.
-        problems: Why there are no bundles, or no scalars of this run.
-        scalars: Metrics of this run, by case.
+    ``settings`` are ``None`` where this process only measures for another one. A run that records all cases has no
+    ``bundles``, and keeps those of the last run: they show what is accepted.
     """
 
     def __init__(
@@ -90,11 +78,11 @@ class EvidenceCollector:
         self._instruments = instruments
         self._bundles = bundles
         self.scalars: dict[str, dict[str, float]] = {}
-        self.taken: list[str] = []
+        self.taken: list[str] = []  # cases that have a bundle, in order
         self.profiled = 0
-        self.left: list[str] = []
-        self.pages: list[str] = []
-        self.problems: list[str] = []
+        self.left: list[str] = []  # cases that were not profiled because enough were
+        self.pages: list[str] = []  # files about the run as a whole
+        self.problems: list[str] = []  # why there are no bundles, or no scalars of this run
         self.artifacts = Artifacts(root) if settings is None else Artifacts(settings.folder, settings.run)
         self._writes = settings is not None
         if settings is not None:
@@ -177,17 +165,8 @@ class EvidenceCollector:
     ) -> Verdict:
         """Profile both sides and write the bundle; nothing that goes wrong here changes the verdict.
 
-        Args:
-            verdict: The final verdict.
-            observed: The case, to be run again; ``None`` if it is not to be, or could not be observed.
-            record: Its baseline, if it has one.
-            explain: Gives the failure text of a verdict.
-            opponent: The baseline's program, if it was compiled for a duel.
-            now: The measurement, if there is one.
-            progress: Called with what is being done.
-
-        Returns:
-            The verdict with what was captured.
+        ``observed`` is ``None`` if the case is not to be run again, or could not be observed; ``opponent`` is the baseline's
+        program, if it was compiled for a duel. The verdict comes back with what was captured.
         """
         if not self.wants(verdict):
             return verdict
@@ -245,7 +224,7 @@ class EvidenceCollector:
             hardware = observed.measurement.hardware
             least = {side: roofline(asked, hardware) for side, asked in demands_of(observed, sides).items()}
             capture = replace(capture, rooflines={side: found for side, found in least.items() if found is not None})
-        except Exception as error:  # noqa: BLE001 - likewise
+        except Exception as error:  # noqa: BLE001 - profiles are there
             notes.append(f"the least time of a call is unknown: {describe(error)}")
         names = tuple(side.side for side in profiled)
         return replace(capture, table=table, ranks=ranks, notes=tuple(notes), sides=names), texts
@@ -288,7 +267,7 @@ class EvidenceCollector:
     def _taken(
         self, case: str, bundle: str, observed: Observation, sides: Sequence[Profiled], notes: list[str]
     ) -> tuple[list[Profiled], OpTable | None, tuple[RankTimes, ...]]:
-        """Profile the sides into the bundle of rank 0: those that were, their table, and a step of each rank."""
+        """Profile sides into rank 0's bundle; gives the profiled ones, their table, and a step of each rank."""
         together, now = observed.together, observed.measurement
         folder = self._root / together.each("the bundle", bundle)[0]
         profiled: list[Profiled] = []
@@ -315,7 +294,7 @@ class EvidenceCollector:
     def _other(
         self, observed: Observation, record: StoredBaseline | None, opponent: Opponent | None, notes: list[str]
     ) -> list[Profiled]:
-        """The baseline's program where it is another one; else the reference."""
+        """The baseline's program if it is not today's; else the reference."""
         now = observed.measurement
         if record is not None and record.baseline.program.stored and observed.lowered is not None:
             about, theirs = record.baseline.program, record.baseline.fingerprints
@@ -345,5 +324,5 @@ def _with(verdict: Verdict, capture: Capture) -> Verdict:
 
 
 def _kind(verdict: Verdict) -> str:
-    """Green ones take no room from red ones."""
+    """Green cases take no room from red ones."""
     return "red" if verdict.fails else "green"

@@ -27,7 +27,7 @@ class Span:
     thread: int  # where it ran: operations of one thread lie within each other, those of two run side by side
     name: str  # the operation, as the table names it
     begin_ns: float  # on the profile's clock
-    end_ns: float  # likewise
+    end_ns: float  # on the profile's clock
     device: int | None = None  # the accelerator it ran on; `None` on a host, whose threads work for all of its devices
     collective: bool = False  # whether it moves data between devices
 
@@ -86,15 +86,15 @@ class OpTable:
     """Two typical steps, row by row. All rows, and what was folded, add up to the steps."""
 
     other: Side | Literal[""]  # whose the other side is; empty where only today's program was profiled
-    now_ns: float  # Today's step
-    other_ns: float  # the other's
+    now_ns: float  # today's step
+    other_ns: float  # the other side's step
     floor_ns: float  # differences below it mean nothing
-    rows: tuple[OpRow, ...]  # those that moved beyond the floor, the largest difference first
+    rows: tuple[OpRow, ...]  # rows that moved beyond the floor, the largest difference first
     folded: int  # how many others there are
     folded_now_ns: float  # what those take of today's step
     folded_other_ns: float  # what they take of the other's
     communication: Communication | None = None  # collectives of today's step, where devices can be distinguished
-    other_communication: Communication | None = None  # those of the other's
+    other_communication: Communication | None = None  # the other step's
     waits_in: str = ""  # the collective that takes longest in today's step, with its line
 
     @property

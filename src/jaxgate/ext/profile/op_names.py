@@ -62,7 +62,7 @@ def _users(computation: Mapping[str, Instruction]) -> dict[str, list[str]]:
 
 
 def _borrowed(name: str, computation: Mapping[str, Instruction], users: Mapping[str, list[str]]) -> tuple[str, str]:
-    """The name and line of the first operation that reads this one, through tuples; else of one that it reads."""
+    """Name and line of the first operation that reads an operation, through tuples; else of one of its operands."""
     readers = list(users.get(name, ()))
     for reader in readers:  # grows while it is read
         if computation[reader].opcode in _THROUGH and len(readers) < _MOST_READERS:

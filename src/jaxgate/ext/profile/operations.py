@@ -28,12 +28,9 @@ GAP = "gap after "
 
 
 def divide(spans: Iterable[Span], begin_ns: float, end_ns: float) -> StepTimes:
-    """Divide the wall time of a step among its operations.
+    """Divide the wall time of a step among its operations, of all threads.
 
-    Args:
-        spans: Operations of the step, of all threads.
-        begin_ns: When the step began.
-        end_ns: When its result was there; what ran later belongs to another step.
+    The result was there at ``end_ns``; what ran later belongs to another step.
     """
     changes: list[tuple[float, int, int, str]] = []
     spans = list(spans)
@@ -89,16 +86,10 @@ def _means(steps: Sequence[StepTimes]) -> dict[str, float]:
 
 
 def compare(now: OpTimes, other: OpTimes | None, lines: Mapping[str, str], *, side: Side | None = None) -> OpTable:
-    """Put two typical steps side by side.
+    """Put two typical steps side by side; ``other`` is ``None`` where only today's was profiled.
 
     An operation that only one side has stands beside those of the same scope that only the other has, else beside
     those of the same primitive: a fusion is named after its last operation, a loop that was unrolled loses its scope.
-
-    Args:
-        now: Today's step.
-        other: The other's; ``None`` where only today's was profiled.
-        lines: Project line of each of today's operations.
-        side: Whose the other is.
     """
     theirs = {} if other is None else other.times_ns
     groups = _matched(now.times_ns, theirs)
@@ -160,11 +151,7 @@ def _primitive(name: str) -> str:
 
 
 def innermost(spans: Iterable[Span]) -> Iterator[tuple[float, float, Span]]:
-    """Parts of one thread's time, each with the innermost operation that ran.
-
-    Args:
-        spans: Operations of one thread, by their begin, outer ones first.
-    """
+    """Parts of one thread's time, each with the innermost operation that ran; ``spans`` are by begin, outer ones first."""
     open_spans: list[Span] = []
     at = 0.0
     for span in spans:
@@ -190,11 +177,7 @@ def by_thread(spans: Iterable[Span]) -> Iterator[list[Span]]:
 
 
 def communication(spans: Iterable[Span], begin_ns: float, end_ns: float) -> Communication | None:
-    """Communication of one step, as the mean of its devices.
-
-    Returns:
-        ``None`` where no operation says which device it ran on.
-    """
+    """Communication of one step, as the mean of its devices; ``None`` where no operation says which device it ran on."""
     moving: defaultdict[int, list[Interval]] = defaultdict(list)
     computing: defaultdict[int, list[Interval]] = defaultdict(list)
     for own in by_thread(spans):
@@ -215,7 +198,7 @@ def communication(spans: Iterable[Span], begin_ns: float, end_ns: float) -> Comm
 
 
 def typical_communication(steps: Sequence[Communication | None]) -> Communication | None:
-    """The mean of several steps; ``None`` if one of them is not known."""
+    """The mean of several steps; ``None`` if a step is not known."""
     known = [step for step in steps if step is not None]
     if not known or len(known) < len(steps):
         return None
@@ -225,7 +208,7 @@ def typical_communication(steps: Sequence[Communication | None]) -> Communicatio
 
 
 def _length(intervals: Iterable[Interval]) -> float:
-    """Length of the union."""
+    """Length of the spans' union."""
     length, until = 0.0, float("-inf")
     for begin, end in sorted(intervals):
         length += max(0.0, end - max(begin, until))

@@ -138,7 +138,7 @@ def texts_of(observed: Observation, sides: Sequence[Profiled]) -> dict[str, str]
     """The files of a bundle that hold text, of today's side, which comes first, and perhaps of another.
 
     Returns:
-        Contents by name: ``now.stablehlo.txt``, ``now.hlo.txt``, likewise of the other side, the two differences of
+        Contents by name: ``now.stablehlo.txt``, ``now.hlo.txt``, the other side's, the two differences of
         normalised text, ``now.jaxpr.txt``, and ``retraces.txt`` where something was traced or compiled again.
     """
     found: dict[str, str] = {}
@@ -164,7 +164,7 @@ def texts_of(observed: Observation, sides: Sequence[Profiled]) -> dict[str, str]
 
 
 def demands_of(observed: Observation, sides: Sequence[Profiled]) -> dict[Side, Demand]:
-    """What calls of the other sides ask of one device, of programs that were compiled for a target."""
+    """What a call of each other side asks of one device; nothing without a target."""
     if observed.target is None or observed.lowered is None:
         return {}
     target, devices = observed.target.target, observed.measurement.hardware.devices

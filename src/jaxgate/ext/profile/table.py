@@ -55,7 +55,7 @@ def _communication(found: Communication | None, step_ns: float) -> str:
 
 
 def rank_table(ranks: Sequence[RankTimes]) -> str:
-    """A step of each rank beside the others'. Who waits least in collectives is who the others wait for."""
+    """A step of each rank. The others wait for the rank that waits least in collectives."""
     lines = ["| rank | step | works | in collectives | most of it in |", "|---|--:|--:|--:|---|"]
     for each in ranks:
         waits = None if each.communication is None else each.communication.exposed_ns
@@ -116,12 +116,7 @@ def _short(name: str) -> str:
 
 
 def blame(verdict: Verdict, by_facts: str) -> list[tuple[str, str]]:
-    """Rows of a failure text, each a label and its text: the culprit first, then the other account, then the bundle.
-
-    Args:
-        verdict: The verdict.
-        by_facts: What the facts accuse; empty for nothing.
-    """
+    """Rows of a failure text, each a label and its text: the culprit first, then the other account, then the bundle."""
     table = None if verdict.evidence.capture is None else verdict.evidence.capture.table
     rows = [] if table is None else culprit_rows(table)
     leads = bool(rows) and table is not None and _leads(verdict, table)
@@ -152,7 +147,7 @@ def _leads(verdict: Verdict, table: OpTable) -> bool:
 
 
 def _bundle(capture: Capture) -> str:
-    """Where it is, and why something is missing in it."""
+    """Where the bundle is, and what it lacks for what reason."""
     where = f"{capture.folder}/report.md" if capture.folder else "none"
     missing = "; ".join(capture.notes) if capture.table is None or capture.incomplete else ""
     return f"{where} ({missing})" if missing else where

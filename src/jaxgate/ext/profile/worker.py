@@ -31,14 +31,10 @@ TIMEOUT_S = 60
 def read_table(
     folder: Path, sides: Sequence[Profiled], notes: list[str], timeout_s: float = TIMEOUT_S, *, one_device: bool = False
 ) -> OpTable | None:
-    """The operation table of what was profiled.
+    """The operation table of today's side, and perhaps another; ``notes`` gets why there is none.
 
-    Args:
-        folder: The bundle; each side's profile lies under its name.
-        sides: Today's side, and perhaps the other.
-        notes: Called with why there is no table.
-        timeout_s: Seconds after which the process is killed.
-        one_device: Whether the host's threads work for one device only.
+    Each side's profile lies in the folder under its name. The process is killed after ``timeout_s``. With
+    ``one_device`` the host's threads work for one device only.
     """
     question: dict[str, Any] = {
         "now" if side.side == "now" else "other": {
@@ -79,9 +75,8 @@ def _names(side: Profiled, notes: list[str]) -> dict[str, Operation]:
 def answer(question: dict[str, Any]) -> dict[str, Any]:
     """The operation table of two profiles.
 
-    Args:
-        question: ``now`` and perhaps ``other``: the ``folder`` of a profile and the ``names`` of its operations;
-            ``side`` says whose the other is.
+    The question has ``now`` and perhaps ``other``, each the ``folder`` of a profile and the ``names`` of its operations;
+    ``side`` says whose the other is.
     """
     now = question["now"]
     other, names = question.get("other"), _named(now)

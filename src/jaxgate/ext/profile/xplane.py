@@ -32,12 +32,10 @@ Step = tuple[float, float, tuple[Span, ...]]
 
 
 def read_steps(folder: Path, names: Mapping[str, Operation], host: int | None = None) -> list[Step]:
-    """Read the one profile in a folder.
+    """Read the one profile in a folder of TensorBoard's layout.
 
-    Args:
-        folder: In TensorBoard's layout.
-        names: What to call an operation, by the compiler's name; others keep theirs, without its number.
-        host: The one device that threads of a host work for; ``None`` where there may be several.
+    ``names`` are by the compiler's name; other operations keep theirs, without its number. ``host`` is the one device that
+    threads of a host work for; ``None`` where there may be several.
 
     Raises:
         ValueError: If there is not one profile, or no step in it.
@@ -65,7 +63,7 @@ def _steps(planes: list[Any]) -> Iterator[tuple[float, float]]:
 
 
 def spans_of(planes: Iterable[Any], names: Mapping[str, Operation], host: int | None = None) -> Iterator[Span]:
-    """The operations of a profile: of a device those of its streams, of a host those of its threads."""
+    """The operations of a profile: of a device's streams, of a host's threads."""
     threads = [
         (line, host if device is None else int(device[1]))
         for plane in planes

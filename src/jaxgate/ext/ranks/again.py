@@ -44,13 +44,8 @@ def record_over_ranks(
 ) -> dict[str, str]:
     """Record a test in a run of its own over as many ranks; the variables that rank 0 adds to its own hold for all.
 
-    Args:
-        station: This rank.
-        side: See ``record_selection``, which says what is raised.
-        chosen: Likewise.
-        into: Likewise; rank 0 alone records.
-        plain: How it is run with nothing added.
-        variable: The one that makes a run of pytest a rank.
+    Rank 0 alone records. ``record_selection`` says what is raised. ``plain`` has nothing added; ``variable`` makes a run of
+    pytest a rank.
     """
     rank = f"{where_to_meet(station)},{station.count},{station.rank},{station.timeout_s}"
     added = {name: value for name, value in side.environment.items() if plain.environment.get(name) != value}

@@ -30,7 +30,7 @@ ANSWER_S = 2.0
 GRACE_S = 2.0
 """How long the thread of the tests has to hear that the job is broken; after that it is taken to be stuck in JAX."""
 ALONE_GRACE_S = 6.0
-"""The same while rank 0 judges by itself, and no other rank can make it wait."""
+"""The tests' thread has this long while rank 0 judges by itself: no other rank can make it wait."""
 SLACK_S = 10.0
 """Beyond the limit before a silent rank 0 is given up: while it can speak, it knows more of who hangs."""
 LEAVE_S = 10.0
@@ -39,18 +39,14 @@ NOTHING = "the session began"
 
 
 class BrokenRanksError(InvalidCaseError):
-    """A rank died, hangs, or does something else than the others: nothing more can be measured in this run."""
+    """A rank died, hangs or does something else: nothing more can be measured in this run."""
 
     def __init__(self, text: str) -> None:
         super().__init__("running over several processes", text)
 
 
 class LeftError(InvalidCaseError):
-    """A rank could not go on with this case, and took all others out of it.
-
-    Attributes:
-        left: What it said.
-    """
+    """A rank could not go on with this case, and took all others out of it."""
 
     def __init__(self, left: Message) -> None:
         super().__init__(str(left["stage"]), str(left["reason"]))
@@ -63,16 +59,9 @@ def first(values: Sequence[Any]) -> Any:
 
 
 class RankBarrier:
-    """One rank.
+    """One rank. Rank 0 watches all others as ``peers``, any other one rank 0.
 
-    Args:
-        board: What all ranks write on.
-        rank: Which one.
-        count: How many there are.
-        peers: Whom it watches, by rank: rank 0 all others, any other one rank 0.
-        name: Of this rank, for people.
-        timeout_s: Seconds without any progress of the job after which a rank hangs.
-        clock: Monotonic seconds.
+    A rank hangs after ``timeout_s`` without any progress of the job. ``name`` is for people.
 
     Attributes:
         broken: What is wrong with the job; empty while nothing is.
@@ -118,12 +107,12 @@ class RankBarrier:
 
     @property
     def names(self) -> list[str]:
-        """Those of this rank and of all that it watches."""
+        """Names of this rank and of all that it watches."""
         return [self.name, *(peer.name for peer in self._peers.values())]
 
     @property
     def on_one_machine(self) -> bool:
-        """Whether all that it watches run on this machine."""
+        """Whether all watched ranks run on this machine."""
         return {peer.host for peer in self._peers.values()} == {socket.gethostname()}
 
     def start(self) -> None:
@@ -144,16 +133,10 @@ class RankBarrier:
         *,
         left: Message | None = None,
     ) -> Any:
-        """Wait until every rank is here.
+        """Wait until every rank is here: at the same ``what``, or the job is broken.
 
-        Args:
-            what: Where: the same on all ranks, or the job is broken.
-            value: What this rank brings.
-            decide: What rank 0 makes of the values of all, by rank.
-            left: Why this rank cannot go on with the case, if so: then all leave it here, wherever the others are.
-
-        Returns:
-            What rank 0 made of them.
+        Gives what rank 0 makes, with ``decide``, of the values of all, by rank. ``left`` says why this rank cannot go on with the
+        case: then all leave it here, wherever the others are.
 
         Raises:
             BrokenRanksError: If the ranks cannot go on together.
@@ -210,7 +193,7 @@ class RankBarrier:
         self.progressed = self._clock()
 
     def wait_for_others(self) -> None:
-        """Before this rank ends: rank 0 waits for those that JAX would abort, any other one says that it goes."""
+        """Before it ends, rank 0 waits for ranks that JAX would abort; any other rank says that it goes."""
         self._mine["gone"] = True
         self._publish()
         end = self._clock() + LEAVE_S
@@ -227,7 +210,7 @@ class RankBarrier:
             self.break_up(f"{self.name} {text}")
 
     def take_over(self) -> bool:
-        """Whether the calling thread is the one that ends the run; the first to ask is."""
+        """Whether the calling thread ends the run; the first to ask does."""
         with self._lock:
             self._owner = self._owner or threading.get_ident()
             return self._owner == threading.get_ident()

@@ -89,7 +89,7 @@ class RankedCase(Lockstep):
             station.alone = station.rank == 0  # it judges again
 
     def leave(self, error: BaseException) -> None:
-        """Take all ranks out of what they do together, as this one cannot go on; where another rank has, this one knows why."""
+        """Take all ranks out of a case that this one cannot go on with; where another rank has, this one knows why."""
         if isinstance(error, LeftError | BrokenRanksError):
             return
         stage, reason = getattr(error, "stage", "measuring"), getattr(error, "reason", "")
@@ -121,19 +121,12 @@ class RankedSide:
     Where ranks share the cores of one machine, that is the time that its processors worked for it: a rank that waits for a core
     waits for what no cluster has. Ranks that wait for each other longer, and work no more, are not seen there.
 
-    Args:
-        side: What is timed here.
-        meet: Gives what each rank brings.
-        shares: Whether ranks share the cores of this machine.
-        fewest: How often a burst is repeated at least.
-
-    Attributes:
-        own_ns: What processors worked for a call of each rank, once for each burst; empty where no rank shares its cores.
+    ``fewest`` is how often a burst is repeated at least; ``meet`` gives what each rank brings.
     """
 
     def __init__(self, side: Side, meet: Callable[[Any], Any], *, shares: bool, fewest: int) -> None:
         self._side, self._meet, self._shares, self._fewest = side, meet, shares, fewest
-        self.own_ns: list[list[float]] = []
+        self.own_ns: list[list[float]] = []  # by burst what each processor worked for a call; only of shared cores
         self._took_ns = STEADY_NS
 
     @property

@@ -104,7 +104,7 @@ class _RankedGate(Gate):
 
 
 class LeadingGate(_RankedGate):
-    """Rank 0's: judges what all ranks measured, and sends them the verdict."""
+    """Rank 0's gate: judges what all ranks measured, and sends them the verdict."""
 
     _worst: Mapping[str, str] = MappingProxyType({})
     _verdict: Verdict | None = None
@@ -167,7 +167,7 @@ class LeadingGate(_RankedGate):
             raise UsageError(error.reason) from None
 
     def _straggler(self) -> str:
-        """Whose work made the case slower, where it is known what each rank worked."""
+        """The rank that made the case slower, where it is known what each rank worked."""
         worked = [own for own in self._together.worked if own]
         return straggler(worked[0], worked[1], self._station.names) if len(worked) > 1 else ""
 

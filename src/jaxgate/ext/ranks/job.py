@@ -15,7 +15,7 @@ from jaxgate.observe.errors import describe
 INITIALIZE_S = 30
 """What JAX is given beyond our own limit: where it gives up itself, it aborts the process."""
 HEARTBEAT_S = 120
-"""Likewise for a process of which it hears nothing; ours must have reported by then."""
+"""JAX ends the job where it hears nothing of a process for so long; ours must have reported by then."""
 
 
 class NotJoinedError(Exception):
@@ -24,7 +24,7 @@ class NotJoinedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The job that this process belongs to now, and the board of its ranks: JAX's coordination service. Where it is gone nothing happens."""
+    """This process's job, and the board of its ranks: JAX's coordination service. Nothing happens once that is gone."""
 
     membership: Membership
 
@@ -56,13 +56,9 @@ class Job:
 
 
 def join(coordinator: str | None, count: int | None, process: int | None, *, limit_s: float) -> Job:
-    """Join a job, and wait until every process has.
+    """Join a job, and wait until every process has; the caller ends the run after ``limit_s``.
 
-    Args:
-        coordinator: ``host:port`` of process 0; ``None`` lets JAX find out from the cluster.
-        count: How many processes there are; ``None`` likewise.
-        process: Which one this is; ``None`` likewise.
-        limit_s: Seconds after which the caller ends the run.
+    ``coordinator`` is ``host:port`` of process 0. What is ``None`` JAX finds out from the cluster.
 
     Raises:
         NotJoinedError: If JAX has started already, finds no cluster, or cannot reach it.

@@ -22,15 +22,11 @@ ENDING_S = 120.0
 
 
 class RankEnding:
-    """Ends this process where its job is broken: from a thread of its own if the one of the tests does not.
-
-    Attributes:
-        item: The test that runs.
-    """
+    """Ends this process where its job is broken: from a thread of its own if the one of the tests does not."""
 
     def __init__(self, config: pytest.Config, session: pytest.Session, station: RankBarrier) -> None:
         self._config, self.session, self._station = config, session, station
-        self.item: Any = None
+        self.item: Any = None  # the test that runs
 
     def end_if_stuck(self, text: str) -> None:
         """End a broken run in place of a thread that waits for ever in JAX; see that it ends in any case."""

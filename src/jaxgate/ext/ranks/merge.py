@@ -85,10 +85,7 @@ def merge(own: Measurement, others: Sequence[RankMeasurement], name: str) -> tup
 def straggler(now: Sequence[Sequence[float]], before: Sequence[Sequence[float]], names: Sequence[str]) -> str:
     """The rank that has more to do than before, where it is not all of them.
 
-    Args:
-        now: What each rank's processor worked in a call of today's program, once for each burst.
-        before: Likewise of the baseline's program.
-        names: Of the ranks.
+    Rows are what each rank's processor worked in a call, one row for each burst.
 
     Returns:
         Its name and by how much; empty where the ranks do not differ by more than they may by chance.
@@ -105,7 +102,7 @@ def straggler(now: Sequence[Sequence[float]], before: Sequence[Sequence[float]],
 
 
 def name_ranks(verdict: Verdict, worst: Mapping[str, str]) -> Verdict:
-    """Say of each finding that is not the same on all ranks which one it comes from."""
+    """Name the rank of each finding that is not the same on all ranks."""
 
     def located(finding: Finding) -> Finding:
         rank = worst.get(finding.name.split(" ")[0])
@@ -117,7 +114,7 @@ def name_ranks(verdict: Verdict, worst: Mapping[str, str]) -> Verdict:
 
 
 def blame(verdict: Verdict, rank: str) -> Verdict:
-    """Say of a case that is slower which rank makes it so: the cause, unless the program shows one."""
+    """Name the rank that makes a case slower: the cause, unless the program shows one."""
     if not rank or verdict.time.status is not Status.SLOWER:
         return verdict
     shown = sum(cause.sure for cause in verdict.causes)
@@ -150,7 +147,7 @@ def _refuse_other(mine: RankMeasurement, share: RankMeasurement) -> None:
 
 
 def _worst_facts(shares: Sequence[RankMeasurement]) -> tuple[Facts, dict[str, str]]:
-    """The worst of each fact, and whose it is where they differ; one that a rank does not know is not known."""
+    """The worst of each fact, and whose it is where ranks differ; what one rank does not know is unknown."""
     found: dict[str, int | None] = {}
     whose: dict[str, str] = {}
     for field in fields(Facts):
@@ -167,7 +164,7 @@ def _worst_facts(shares: Sequence[RankMeasurement]) -> tuple[Facts, dict[str, st
 
 
 def _fingerprints(shares: Sequence[RankMeasurement]) -> Fingerprints:
-    """Those of rank 0 where all are equal; what differs from rank to rank is known by all of them in order."""
+    """Rank 0's where all are equal; what differs from rank to rank is known by all of them in order."""
 
     def together(hashes: Sequence[str]) -> str:
         return hashes[0] if len(set(hashes)) == 1 else "+".join(hashes)
@@ -178,6 +175,6 @@ def _fingerprints(shares: Sequence[RankMeasurement]) -> Fingerprints:
 
 
 def _lines(lines: Sequence[tuple[str, tuple[str, ...]]]) -> tuple[str, ...]:
-    """Rank 0's lines, and those of other ranks that it does not have, under their names."""
+    """Rank 0's lines, and what other ranks have besides, under their names."""
     own = lines[0][1]
     return (*own, *(f"{name}: {line}" for name, found in lines[1:] for line in found if line not in own))

@@ -37,12 +37,12 @@ class Peer:
     state: Message = field(default_factory=dict)  # what it said of itself
 
     def is_lost(self, now: float) -> bool:
-        """Whether its process is gone, or, where that cannot be seen, silent for too long."""
+        """Whether a rank's process is gone, or, where that cannot be seen, silent for too long."""
         return now - self.heard > SILENT_S if self.lives is None else not self.lives()
 
 
 def hanging(places: Sequence[tuple[str, str]], timeout_s: float, doing: str) -> str:
-    """What to say of ranks that hang: name and place of each one that others wait for; no place where it does not answer."""
+    """Say which ranks hang, and where each is; no place means that it does not answer."""
     each = [f"{name} {f'is at {place}' if place else 'does not answer'}" for name, place in places]
     hang = "hangs" if len(places) == 1 else "hang"
     names = " and ".join(name for name, _ in places)
@@ -55,7 +55,7 @@ def name_of(rank: int, host: str, pid: int) -> str:
 
 
 def own_name(rank: int) -> str:
-    """This process for people."""
+    """The name of this process."""
     return name_of(rank, socket.gethostname(), os.getpid())
 
 
@@ -79,7 +79,7 @@ def greet(board: Job, rank: int, count: int, *, wait_s: float) -> dict[int, Peer
 
 
 def watch(host: str, pid: int) -> Callable[[], bool] | None:
-    """What says whether a process lives; ``None`` where it cannot be seen from here: on another machine, or within a container."""
+    """A function that says whether a process lives; ``None`` on another machine, or within a container."""
     began = started(pid) if host == socket.gethostname() else None
     return None if began is None else lambda: started(pid) == began
 

@@ -149,13 +149,13 @@ def _keys(operation: Any) -> list[str]:
 
 
 def _meant(attributes: Any) -> Any:
-    """Of an argument's attributes those that the compiler reads."""
+    """The attributes of an argument that the compiler reads."""
     kept = {one.name: one.attr for one in attributes if _ARGUMENT_ATTRIBUTES.fullmatch(one.name)}
     return bindings().ir.DictAttr.get(kept)
 
 
 def _draw_constants(module: Any) -> int:
-    """Give the arrays of a program other numbers; how many there were."""
+    """Give the arrays of a program other numbers, and count these arrays."""
     captured = [op for _, op in walk(module.operation) if op.name == "stablehlo.constant" and not is_splat(op)]
     for place, operation in enumerate(captured):
         kind = array_of(operation.results[0].type)

@@ -39,7 +39,7 @@ class ServedProgram:
     quick: bool = True
 
     def packed(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """The program as JSON."""
         return {
             "module": base64.b64encode(self.payload).decode(),
             "inputs": [(one.dtype, one.shape) for one in self.inputs],
@@ -51,20 +51,12 @@ class ServedProgram:
 
 
 class CompileServer(KeptWorker):
-    """The process; started when it is first asked, and again where a program ended it.
-
-    Args:
-        python: The interpreter whose jax compiles.
-
-    Attributes:
-        jax: Its version of jax; empty before the first start.
-        platform: Where its programs run, such as ``cpu``; likewise.
-    """
+    """The process; started when it is first asked, and again where a program ended it."""
 
     def __init__(self, python: Path) -> None:
         super().__init__(self._run, START_S)
         self._python = python
-        self.jax = self.platform = ""
+        self.jax = self.platform = ""  # empty before the first start
 
     def facts(self, programs: Sequence[ServedProgram]) -> list[dict[str, float]]:
         """What the compiler says of each.

@@ -51,7 +51,7 @@ def unmarked(text: str) -> str:
 
 
 def elements(text: str) -> int:
-    """How many numbers it takes and computes, those of loops once."""
+    """How many numbers a program takes and computes, loops once."""
     module = parse(text)
     main = main_of(module)
     found = sum(prod(array_of(one.type).shape) for one in main.regions[0].blocks[0].arguments)
@@ -79,12 +79,12 @@ def sizes(text: str) -> list[int]:
 
 
 def numbers(text: str) -> list[str]:
-    """Whole numbers above 1 that stand alone, as they stand there: bounds of loops are among them."""
+    """Whole numbers above 1 that stand alone, as written; bounds of loops are among them."""
     return sorted({found for found in re.findall(r"dense<(\d+)> : tensor<u?i(?:32|64)>", text) if int(found) > 1})
 
 
 def inside(operation: Any) -> Iterator[Any]:
-    """All operations in the regions of one, to any depth."""
+    """All operations in an operation's regions, to any depth."""
     for region in operation.regions:
         for block in region.blocks:
             for inner in block.operations:
@@ -98,12 +98,12 @@ def top_operations(main: Any) -> list[Any]:
 
 
 def input_seats(main: Any) -> list[int]:
-    """The seat of each input; none where they are not marked."""
+    """The seat of each input; none where inputs are not marked."""
     return [int(one[SEAT].value) for one in _marks(main)]
 
 
 def input_names(main: Any) -> list[str]:
-    """The name of the value that each input stands for; likewise."""
+    """The name of each input's value; none where they are not marked."""
     return [str(one[VALUE].value) for one in _marks(main)]
 
 
@@ -128,7 +128,7 @@ def named_results(main: Any, ops: Sequence[Any]) -> list[tuple[Any, str]]:
 
 
 def _digest(op: Any, given: Sequence[str], place: int) -> str:
-    """What an operation computes: itself, with what stands in its regions, and the values that it or they read."""
+    """What an operation computes: itself, its regions, and the values that all of these read."""
     text = re.sub(r"%[\w#:]+", "%", str(op))
     outer = "|".join(given)
     return blake2b(f"{text}|{outer}|{place}".encode(), digest_size=8).hexdigest()

@@ -38,14 +38,9 @@ def cut(
     text: str, *, inputs: Collection[str] = (), output: str | None = None, kept: Collection[int] | None = None,
     seats: dict[str, int] | None = None,
 ) -> str | None:  # fmt: skip
-    """Let some values be inputs, or one value the only result, or keep some of the results.
+    """Let some values be inputs, or one value the only result, or keep some of the results, by their numbers.
 
-    Args:
-        text: The program.
-        inputs: Names of values that are given from now on.
-        output: Name of the only value to return.
-        kept: Numbers of the results to keep.
-        seats: The seat that each new input gets.
+    ``seats`` gives the seat that each new input gets.
     """
     module = parse(text)
     main = main_of(module)

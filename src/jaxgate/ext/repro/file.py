@@ -31,14 +31,7 @@ _PAYLOAD = 100
 
 
 def repro_file(baseline: AnonymousProgram, now: AnonymousProgram, *, body: str, name: str) -> str:
-    """Put a file together.
-
-    Args:
-        baseline: The accepted program.
-        now: Today's.
-        body: What the file does with them (``observe.repro.standalone_source``).
-        name: The file's own, for the line that says how to run it.
-    """
+    """Put a file together; its body is ``standalone_source``, its name is for the line that says how to run it."""
     count = max(baseline.devices, now.devices)
     arrays = [one for side in (baseline, now) for one in (*side.inputs, *side.outputs)]
     wide = any(one.dtype in _WIDE for one in arrays)

@@ -78,7 +78,7 @@ def _written(op: Any, given: list[str]) -> str:
     """One operation as an expression.
 
     Raises:
-        NotWrittenError: If it cannot be.
+        NotWrittenError: If it has no expression.
     """
     name, text, result = op.name.removeprefix("stablehlo."), str(op), array_of(op.results[0].type)
     if name in _UNARY:

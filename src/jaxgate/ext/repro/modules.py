@@ -86,11 +86,9 @@ def array_of(kind: Any) -> ArrayOf:
 
 
 def set_constant(operation: Any, numbers: np.ndarray[Any, Any]) -> None:
-    """Let a constant have other values of its type.
+    """Let a constant of a module of ``context()`` have other values of its type.
 
-    Args:
-        operation: A ``stablehlo.constant`` of a module of ``context()``.
-        numbers: The values; of a type narrower than a byte, one a byte.
+    Of a type narrower than a byte give one number a byte.
     """
     ir = bindings().ir
     kind = operation.results[0].type

@@ -32,7 +32,7 @@ Programs = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """How programs are given to servers: the first to the first, the last to the last, which may be the same one."""
+    """Gives the first program to the first server, and the last to the last; both may be one."""
 
     servers: tuple[CompileServer, CompileServer]  # of the baseline's side and of today's
     options: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})  # compiler options of each
@@ -71,7 +71,7 @@ class FactOracle:
     least: float  # how much worse it must be: above 1
 
     def __call__(self, programs: Programs) -> bool:
-        """Whether it is."""
+        """Whether today's fact is worse."""
         theirs, ours = (facts[self.fact] for facts in both_facts(self.served, programs))
         less, more = (ours, theirs) if self.fact in LESS_IS_WORSE else (theirs, ours)
         if self.fact.endswith("bytes") and more - less < LEAST_BYTES:
@@ -95,11 +95,11 @@ class ResultOracle:
     served: Served  # who compiles; the baseline's side is the right one
 
     def __call__(self, programs: Programs) -> bool:
-        """Whether it does."""
+        """Whether a result differs with each set of inputs."""
         return all(self._wrong(programs, seed) is not None for seed in _SEEDS)
 
     def describe(self, programs: Programs) -> str:
-        """Where it differs most."""
+        """The place of the largest difference."""
         return self._wrong(programs, _SEEDS[0]) or "no result differs"
 
     def _wrong(self, programs: Programs, seed: int) -> str | None:
@@ -130,7 +130,7 @@ class TimeOracle:
     alone: Callable[[], None]  # waits until nobody else works on this machine
 
     def __call__(self, programs: Programs) -> bool:
-        """Whether it does, in the middle round; and in three of four rounds it is slower at all."""
+        """Whether the middle round takes longer, and three of four rounds are slower at all."""
         low, middle = np.quantile(self.ratios(programs), [0.25, 0.5])
         return bool(low > 1.0 and middle >= 1 + AS_SLOW * (self.ratio - 1))
 
@@ -140,7 +140,7 @@ class TimeOracle:
         return f"a call takes {middle:.2f} x as long; 8 in 10 rounds lie between {low:.2f} x and {high:.2f} x"
 
     def ratios(self, programs: Programs) -> list[float]:
-        """Round by round."""
+        """The ratio of each round."""
         self.alone()
         sides = [replace(self.served.program(programs, side), quick=False) for side in (0, 1)]
         inputs = [self.served.inputs(programs, side, _SEEDS[0]) for side in (0, -1)]
@@ -170,11 +170,7 @@ def find_worse(
 ) -> FactOracle | None:
     """The fact that is worst on today's side; ``None`` if none is worse by a twentieth.
 
-    Args:
-        served: Who compiles.
-        programs: Both sides.
-        facts: What is looked at.
-        least: How much worse a smaller program must be; a power of the ratio by default.
+    ``least`` is how much worse a smaller program must be; a power of the ratio by default.
     """
     theirs, ours = both_facts(served, programs)
     found: list[tuple[float, FactOracle]] = []

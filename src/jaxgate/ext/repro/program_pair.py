@@ -43,14 +43,8 @@ def find_pair(
 ) -> ProgramPair:
     """Record a case as it is now, and find what it is compared with.
 
-    Args:
-        case: Its name, ``family/sentence``; where it has no baseline, the pytest node id of a test that gates it alone.
-        root: The folder of the baselines.
-        project: Root folder of the tests.
-        alone: Whether today's program is looked at alone: it is both sides then, and needs no baseline.
-        programs: The store of programs beside git; empty where the project has none.
-        environ: Environment variables.
-        record: Records tests in another process.
+    Where a case has no baseline, name it by the pytest node id of a test that gates it alone. With ``alone`` today's program
+    is both sides, and needs no baseline. ``programs`` is empty where the project has no store beside git.
 
     Raises:
         UsageError: If one of the two is not there or cannot be compiled again; the text names the next command.
@@ -122,7 +116,7 @@ def _program(side: Baseline, programs: ProgramStore, whose: str, tests: frozense
 
 
 def _variables(environ: Mapping[str, str], root: Path) -> dict[str, str]:
-    """Of the process that records: it names cases as this project does, and keeps what breaks a claim."""
+    """Variables of the process that records: it names cases as this project does, and keeps what breaks a claim."""
     try:
         options = shlex.split(environ.get("PYTEST_ADDOPTS", ""))
     except ValueError as error:

@@ -26,7 +26,7 @@ COARSE = 8
 
 
 def moves() -> list[Move[Programs]]:
-    """Ways to make programs smaller, the boldest first. Both sides change alike: what one loses the other one loses, too."""
+    """Ways to make programs smaller, the boldest first. Both sides lose the same."""
     seats: dict[str, int] = {}  # the seat that each value gets where it becomes an input: no two share one
 
     def give(programs: Programs, parts: Sequence[str]) -> Programs | None:
@@ -50,7 +50,7 @@ def moves() -> list[Move[Programs]]:
 
 
 def size(programs: Programs) -> tuple[int, ...]:
-    """What shall become small: operations, then results, then numbers that are computed, then those that are counted to."""
+    """What shall become small: operations, then results, then computed numbers, then bounds of loops."""
     return (
         sum(contents.count(text) for text in programs),
         sum(contents.outputs_of(text) for text in programs),
@@ -76,7 +76,7 @@ def reduce_programs(
 
 
 def _all(programs: Programs, change: Callable[[str], str | None]) -> Programs | None:
-    """All sides, changed; ``None`` if one cannot be."""
+    """All sides, changed; ``None`` if a side cannot be."""
     found: list[str] = []
     for text in programs:
         changed = change(text)
@@ -170,16 +170,9 @@ def reduce_pair(
 ) -> Reduced:
     """Find what both programs show, and make them smaller while they do.
 
-    Args:
-        baseline: The accepted program.
-        now: Today's.
-        python: The interpreter of another environment, which compiles the baseline's side: today's program is then on
-            both sides.
-        about: What they shall show, of ``ABOUT``; empty for whatever is worst.
-        least: How much worse a fact must stay; ``None`` for a power of what it is.
-        budget_s: Seconds. An interruption ends it, too, and keeps what was found.
-        progress: Called with what is being done.
-        clock: Seconds of some day.
+    ``python`` is the interpreter of another environment, which compiles the baseline's side: today's program is then on both
+    sides. ``about`` is one of ``ABOUT``, or empty for whatever is worst. ``least`` is how much worse a fact must stay;
+    ``None`` takes a power of what it is. An interruption ends the budget, too, and keeps what was found.
 
     Raises:
         UsageError: If they show nothing, or run on several devices.
@@ -224,7 +217,7 @@ def reduce_pair(
 
 @contextmanager
 def _servers(python: Path | None) -> Iterator[tuple[CompileServer, CompileServer]]:
-    """Of the baseline's side, and of today's."""
+    """Servers of the baseline's side, and of today's."""
     with ExitStack() as stack:
         here = CompileServer(Path(sys.executable))
         stack.callback(here.close)

@@ -45,15 +45,9 @@ _VERSIONS = ("jax", "jaxlib", "python", "XLA_FLAGS")
 def bug_report(
     baseline: Baseline, now: Baseline, file: str, printed: str, *, name: str, reduced: Reduced | None = None
 ) -> str:
-    """Write it: a title, what was seen with which versions, how to see it, the file itself.
+    """Write the report: title, what was seen with which versions, how to see it, the file, what it printed here.
 
-    Args:
-        baseline: What was accepted.
-        now: What is seen now.
-        file: The text of the file.
-        printed: What it printed when it ran here.
-        name: The file's name.
-        reduced: What the programs were reduced to, if they were: it says what they show, and with which jax.
+    ``reduced`` says what the programs show, and with which jax.
     """
     same = baseline.fingerprints.program == now.fingerprints.program
     before, after = (
@@ -104,7 +98,7 @@ def _title(baseline: Facts, now: Facts, *, same: bool) -> str:
 
 
 def reduced_text(found: Reduced) -> str:
-    """How small it became, what it shows, and what it is in JAX."""
+    """How small the program became, what it shows, and what it is in JAX."""
     ended = "; time was up: a longer --budget may make it smaller" if found.over else ""
     lines = [
         f"{found.before:,} → {plural(found.after, 'operation')} in {plural(found.tries, 'try', 'tries')} and {found.took_s:.0f} s{ended}",
@@ -121,11 +115,7 @@ _WRITTEN, _CANNOT, _FAILS = 0, 1, 2
 
 
 def repro(asked: argparse.Namespace) -> int:
-    """Write the file, run it once where nothing of the project is in sight, and show what it prints.
-
-    Returns:
-        The exit code.
-    """
+    """Write the file, run it once where nothing of the project is in sight, show what it prints, give the exit code."""
     path = Path(asked.output or f"repro-{re.sub(r'[^A-Za-z0-9]+', '-', asked.case).strip('-')}.py")
     if not asked.reduce and (asked.python or asked.about or asked.at_least):
         return refuse("repro", "--python, --about and --at-least say what is reduced: add --reduce", _CANNOT)
@@ -196,8 +186,8 @@ def written(pair: ProgramPair, name: str, asked: argparse.Namespace) -> tuple[st
     Raises:
         UsageError: If a program holds what may be its author's, or shows nothing that could be reduced.
     """
-    from jaxgate.ext.repro.anonymous import NotAnonymousError, anonymise  # noqa: PLC0415 - likewise
-    from jaxgate.ext.repro.file import standalone_source  # noqa: PLC0415 - likewise
+    from jaxgate.ext.repro.anonymous import NotAnonymousError, anonymise  # noqa: PLC0415 - imports JAX
+    from jaxgate.ext.repro.file import standalone_source  # noqa: PLC0415 - imports JAX
     from jaxgate.observe.program.export import NotReplayableError  # noqa: PLC0415 - imports JAX
 
     sides = []

@@ -44,7 +44,7 @@ def compiled(text: str) -> Any:
 
 
 def facts(executable: Any) -> dict[str, float]:
-    """What the compiler says of it, by jaxgate's names."""
+    """What the compiler says of a program, by jaxgate's names."""
     memory, cost = executable.memory_analysis(), executable.cost_analysis() or {}
     return {
         "temp_bytes": memory.temp_size_in_bytes,

@@ -34,7 +34,7 @@ _SO = "so that none finds it in the compile cache; a set, an id, the time or an 
 
 
 def wrong_with(session: GateSession) -> list[str]:
-    """Ask about the programs of a run that judged or recorded here: what the process decides, no other one finds compiled."""
+    """Ask another process for the programs of this run: what differs by process nobody finds compiled."""
     settings = session.settings
     not_here = settings.target or settings.ranks or settings.elsewhere or settings.other_side or settings.as_measured
     asked = _asked(session) if settings.opinion_s and settings.kind in _HERE and not not_here else {}
@@ -87,7 +87,7 @@ def _asked(session: GateSession) -> Mapping[str, Verdict]:
 
 
 def _both(session: GateSession, verdict: Verdict, folder: Path) -> tuple[Baseline, Baseline] | None:
-    """What is stored of a case here, and there; ``None`` where its test fails there: it is red here, too, or can be run only once."""
+    """A case's baselines here and in the other process; ``None`` if its test fails there: it is red here, too, or runs only once."""
     assert verdict.hardware is not None  # it would not be asked about
     try:
         ours = session.store.load(verdict.hardware, verdict.case)
@@ -98,7 +98,7 @@ def _both(session: GateSession, verdict: Verdict, folder: Path) -> tuple[Baselin
 
 
 def _difference(session: GateSession, verdict: Verdict, pair: tuple[Baseline, Baseline], folder: Path) -> str:
-    """A case whose program is another there, with a line of it; empty if it is none."""
+    """A case whose program differs in the other process, with a line of it; else empty."""
     ours, theirs = pair
     here, there = ours.fingerprints, theirs.fingerprints
     if not verdict.baseline.recorded:  # what is stored is not today's
@@ -112,7 +112,7 @@ def _difference(session: GateSession, verdict: Verdict, pair: tuple[Baseline, Ba
 
 
 def _first_difference(programs: ProgramStore, ours: Baseline, others: ProgramStore, theirs: Baseline) -> str:
-    """A line of the first program that the second does not have; empty if there is none, or one is not stored."""
+    """A line that only the first program has; empty if there is none, or a program is not stored."""
     from jaxgate.observe.hlo.diff import program_changes  # noqa: PLC0415 - imports JAX
 
     pair = _stored(programs, ours), _stored(others, theirs)

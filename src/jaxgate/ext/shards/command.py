@@ -40,16 +40,10 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def merge(paths: Sequence[Path], root: Path, *, of: int = 0, environ: Mapping[str, str] = os.environ) -> int:
-    """Put the parts together.
+    """Put the parts together, and give the exit code of a gate.
 
-    Args:
-        paths: Results of parts, their folders, or folders of these.
-        root: Folder of the whole run's files; what another run left there is replaced.
-        of: How many parts there are; 0 takes what they say.
-        environ: Environment variables: GitHub's runner names a file for the job's summary.
-
-    Returns:
-        The exit code of a gate.
+    ``paths`` are results of parts, their folders, or folders of these. What another run left in ``root`` is replaced. 0 for
+    ``of`` takes the number of parts that they say.
     """
     contents: dict[str, dict[str, Any]] = {}
     parts: dict[str, RunRecord] = {}

@@ -13,9 +13,7 @@ EACH_S = 0.5
 def cut(costs: Mapping[str, float | None], count: int) -> list[list[str]]:
     """Divide tests, the dearest first, each into the part that is the cheapest so far.
 
-    Args:
-        costs: Of each test the seconds that it will take; ``None`` where nobody knows, which is taken for the median.
-        count: How many parts there are.
+    Costs are in seconds; ``None``, where nobody knows, is taken for the median.
 
     Returns:
         The parts; the tests of each in the order given. The same for the same costs, in whatever order they stand.

@@ -17,12 +17,7 @@ _SAME = ("schema", "jaxgate", "commit", "dirty", "elsewhere", "project", "baseli
 
 
 def wrong_with(parts: Mapping[str, RunRecord], of: int) -> Iterator[str]:
-    """What keeps results from being those of one run.
-
-    Args:
-        parts: What each part left, by its file.
-        of: How many parts there should be.
-    """
+    """What keeps results from being those of one run of so many parts."""
     shards = {file: run.shard for file, run in parts.items() if run.shard is not None}
     whole = [file for file in parts if file not in shards]
     if whole:
@@ -65,7 +60,7 @@ def _named(names: Sequence[str]) -> str:
 
 
 def cases_twice(parts: Iterable[RunRecord]) -> Iterator[str]:
-    """The cases that tests of two parts share: as in one run, two tests cannot have one baseline."""
+    """Cases that tests of two parts share: two tests cannot have one baseline."""
     owners: dict[str, set[str]] = {}
     for run in parts:
         for case in run.cases:
@@ -76,13 +71,7 @@ def cases_twice(parts: Iterable[RunRecord]) -> Iterator[str]:
 
 
 def merged(contents: Sequence[Mapping[str, Any]], unfit: Sequence[str], problems: Sequence[str]) -> dict[str, Any]:
-    """The results of all parts as those of one run.
-
-    Args:
-        contents: What the files ``results.json`` say, in the order of the parts.
-        unfit: Why the parts are not one run; empty if they are.
-        problems: What is wrong with it that no part could know.
-    """
+    """The contents of ``results.json`` of all parts, in their order, as one; ``unfit`` is empty if they are one run."""
     whole: dict[str, Any] = {key: contents[0].get(key) for key in _SAME}
     environments: list[Any] = []
     for key in _LISTS:

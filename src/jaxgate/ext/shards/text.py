@@ -27,14 +27,7 @@ def headline(whole: Mapping[str, Any], of: int) -> str:
 
 
 def page(whole: Mapping[str, Any], of: int, parts: Mapping[str, RunRecord], pages: Mapping[str, str]) -> str:
-    """The page.
-
-    Args:
-        whole: The results of all parts.
-        of: How many parts there should be.
-        parts: What each part left, by its file, in order.
-        pages: Their own pages, where they have one.
-    """
+    """The page of all parts; ``pages`` are their own, where they have one."""
     return printable("\n\n".join(_blocks(whole, of, parts, pages))) + "\n"
 
 

@@ -76,7 +76,7 @@ def _limit(name: str, limit: float, found: float, what: str) -> Finding:
 
 
 def _missed(starts: tuple[Started, Started], texts: tuple[Texts, Texts]) -> list[str]:
-    """What the second process compiles, each with the first line that the first one's program has otherwise."""
+    """What the second process compiles, each with the first line that differs from the first process's program."""
     first, second = starts
     before = _places(first.programs)
     found = []
@@ -93,7 +93,7 @@ def _missed(starts: tuple[Started, Started], texts: tuple[Texts, Texts]) -> list
 
 
 def _repeated(one: Started, text: Texts) -> list[str]:
-    """Programs that a cache had which was empty, or with the text of one that was asked for before: JAX does not keep all."""
+    """Programs that came out of an empty cache, or have the text of an earlier one: JAX does not keep all."""
     seen: set[str] = set()
     found = []
     for place, program in enumerate(one.programs):
@@ -105,7 +105,7 @@ def _repeated(one: Started, text: Texts) -> list[str]:
 
 
 def _places(programs: Sequence[Program]) -> dict[tuple[str, int], int]:
-    """The place of each program, by its function and which of its programs it is."""
+    """The place of each program, by its function and its number among that one's programs."""
     seen: Counter[str] = Counter()
     found = {}
     for place, one in enumerate(programs):

@@ -40,7 +40,7 @@ class Started:
         return sum(self.seconds.values())
 
     def __str__(self) -> str:
-        """Its total, with the phases that take a tenth of it and more."""
+        """The total, and the phases that take a tenth of it and more."""
         parts = [f"{name} {self.seconds[name]:.2g}" for name in PHASES if self.seconds[name] >= self.total_s / 10]
         return f"{self.total_s:.2g} s ({', '.join(parts)})"
 

@@ -32,15 +32,9 @@ def cache_variables(folder: str, dumps: str) -> dict[str, str]:
 
 
 def begin(start: Callable[[], Any], began: float, cache: str) -> dict[str, Any]:
-    """Call a function in a process that was started for it.
+    """Call a function in a process that was started for it at ``began`` (``time.time``), and give what ``Started.of`` reads.
 
-    Args:
-        start: Gives what the job waits for first.
-        began: When the process was started, as ``time.time`` says it.
-        cache: The folder that the process keeps its programs in.
-
-    Returns:
-        What ``Started.of`` reads.
+    The process keeps its programs in ``cache``.
 
     Raises:
         InvalidCaseError: If it fails, keeps compiled programs elsewhere, or asks for none.

@@ -27,14 +27,7 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def store(start: Path) -> int:
-    """Move them.
-
-    Args:
-        start: A folder of the project.
-
-    Returns:
-        The exit code.
-    """
+    """Move a project's programs into its store; gives the exit code."""
     try:
         root, url = usual_folder(start), usual_programs(start)
         shelf = open_programs(root, url).shelf

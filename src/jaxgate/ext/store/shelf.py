@@ -22,11 +22,9 @@ _TIMEOUTS = {"s3": {"config_kwargs": {"connect_timeout": 10, "read_timeout": 30,
 
 
 class Shelf:
-    """One store.
+    """One store, at an address as fsspec writes it: ``s3://bucket/folder``, ``gs://…``, ``/a/folder``.
 
-    Args:
-        url: Where, as fsspec writes it: ``s3://bucket/folder``, ``gs://…``, ``/a/folder``.
-        cache: Folder for copies of what was read; ``None`` keeps none.
+    ``cache`` is for copies of what was read; ``None`` keeps none.
 
     Raises:
         UsageError: If nothing that is installed knows such an address.

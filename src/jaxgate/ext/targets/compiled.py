@@ -22,7 +22,7 @@ _ALIAS = re.compile(r"\{[\d, ]*\}: \((\d+), ")
 
 @dataclass(frozen=True, slots=True)
 class TargetExecutable:
-    """A program compiled for a target. It has what is read of a ``jax.stages.Compiled``, and cannot be called.
+    """A program compiled for a target: what is read of a ``jax.stages.Compiled``, without calls.
 
     Its shardings are on the devices of this process that stand for those of the target.
     """
@@ -91,7 +91,7 @@ class _Part:
         return self.part
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        """Never known."""
+        """Unknown, so never."""
         del other, ndim
         return False
 
@@ -109,9 +109,7 @@ def describe_sharding(sharding: Any, shape: tuple[int, ...]) -> dict[str, Any]:
 def reused_arguments(text: str, kept: Sequence[int]) -> list[int]:
     """Which arguments a result takes the buffer of, by the head of an optimised program.
 
-    Args:
-        text: The program.
-        kept: The arguments that it takes, among all of the function.
+    ``kept`` are the function's arguments that the program takes.
     """
     head = text.partition("\n")[0]
     found = _ALIASES.search(head)

@@ -52,7 +52,7 @@ _HOST = 2
 def topology_of(target: Target) -> tuple[str, dict[str, Any]]:
     """The name and the options that a compiler's topology has.
 
-    A host of TPUs has 2 x 2 chips for libtpu 0.0.42, which then refuses a single chip or two: they are told to be a host.
+    A host of TPUs has 2 x 2 chips for libtpu 0.0.42, which refuses fewer: one chip or two are told to be a host.
     """
     chip = CHIPS[target.chip]
     if target.chip in GPUS:

@@ -195,9 +195,9 @@ class Target:
 
     @property
     def slug(self) -> str:
-        """Begins the names of its folders of baselines: ``tpu-v5e-2x4``."""
+        """How names of its baselines' folders begin: ``tpu-v5e-2x4``."""
         return self.hardware(0).slug.rpartition("-")[0]
 
     def hardware(self, devices: int) -> HardwareKey:
-        """What selects the baseline of a program on so many of its devices; no attached device has such a kind."""
+        """The key of baselines on so many of the target's devices; no attached device has such a kind."""
         return HardwareKey(platform=self.platform, device_kind=f"{self.chip}:{self.topology}", devices=devices)

@@ -31,17 +31,13 @@ _NOTHING_TRIED = "Couldn't find output tile sizes"
 
 
 class TargetError(Exception):
-    """The compiler of a target refused a program, or ended; the text is its own."""
+    """The compiler of a target refused a program, or ended; the text is the compiler's."""
 
 
 class TargetProcess(KeptWorker):
     """The compiler of a target, in a process that is started when it is first asked.
 
-    Args:
-        target: What to compile for.
-        environ: Variables of the process, besides those that the compiler needs.
-        timeout_s: Seconds that one program may take.
-        module: What the process runs.
+    ``timeout_s`` is for one program. The variables that the compiler needs are added to ``environ``.
     """
 
     def __init__(

@@ -33,9 +33,7 @@ Results = Mapping[str, Any]
 def side_by_side(runs: Mapping[str, Results | None], meanings: Mapping[str, tuple[GateExit, str]]) -> str:
     """The page: how each run ended, then a row for each case that moved on any hardware.
 
-    Args:
-        runs: What each run left, by its hardware; ``None`` where it left nothing.
-        meanings: What each run means for a pipeline, and why.
+    Runs are by hardware, ``None`` where one left nothing; ``meanings`` are for a pipeline.
     """
     ends = [f"- {found.sign} {code(name)}: {plain(why)}" for name, (found, why) in meanings.items()]
     moved = _moved(runs)

@@ -46,12 +46,8 @@ class Topology:
     ) -> dict[str, Any]:
         """Compile a program, and read all that is known of it without a call; the answer is JSON.
 
-        Args:
-            content: The program, as ``jax.export`` serialises it.
-            donated: Positions of the arguments that it may reuse.
-            options: Compiler options.
-            positions: Its devices among these, in the order of its mesh.
-            kinds: The kind of memory of each argument; ``None`` for the usual one.
+        ``content`` is what ``jax.export`` serialises, ``donated`` are positions of arguments. ``positions`` are the program's
+        devices among the target's, in the order of its mesh. ``kinds`` of memory are ``None`` for the usual one.
 
         Raises:
             NotReplayableError: If it does not fit the target or its compiler refuses it.

@@ -23,7 +23,7 @@ ITSELF = "a duel of a program with itself cannot show that"
 
 
 class StoredTimesClock:
-    """Answers with stored times where there are some of this hardware, and a duel cannot; with ``None`` for them never."""
+    """Answers with stored times of this hardware where a duel cannot; never where they are ``None``."""
 
     def __init__(self, times: TimesStore | None, again: Side) -> None:
         self._times = times

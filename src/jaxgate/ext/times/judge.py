@@ -44,7 +44,7 @@ class StoredLimit:
     location: float  # mean of the log medians, in log nanoseconds; NaN without sessions
     spread: float  # standard deviation of the log medians, not below its floor; infinite below two sessions
     noise: float  # distance from location to prediction limit, as a log ratio
-    limit: float  # the same, not below the margin
+    limit: float  # noise, but not below the margin
 
     @property
     def why_not(self) -> str:
@@ -73,7 +73,7 @@ class StoredLimit:
 
 
 def stored_limit(sessions: Sequence[TimedSession]) -> StoredLimit:
-    """The prediction limit of the next session, from those that count."""
+    """The prediction limit of the next session, from sessions that count."""
     count = len(sessions)
     logs = [log(session.run_ns) for session in sessions]
     location = fmean(logs) if logs else float("nan")
@@ -95,11 +95,7 @@ def quantile(freedom: int) -> float:
 
 
 def decide_stored(limit: StoredLimit, now_ns: float) -> Decision:
-    """Judge one session by the limit.
-
-    Args:
-        limit: What the recorded sessions allow; one that gates.
-        now_ns: Median time of a call now.
+    """Judge one session, by its median time of a call, by a limit that gates.
 
     Returns:
         The decision. ``low`` and ``high`` bound the ratio by the prediction interval, ``pairs`` is the number of

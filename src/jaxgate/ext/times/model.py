@@ -21,7 +21,7 @@ class TimedSession(Strict):
     provenance: Provenance  # the checkout and the day
     run_ns: float  # median time of one call
     contract: Contract  # what the time of a call means
-    fingerprints: Fingerprints  # those of the accepted baseline that it was recorded for; its own program was the same
+    fingerprints: Fingerprints  # of the accepted baseline that it was recorded for; its own program was the same
     environment: Mapping[str, str]  # where it ran
     machine: str  # what the look at the machine saw, for people
 
@@ -31,7 +31,7 @@ class TimedSession(Strict):
             raise ValueError("run_ns must be a positive number of nanoseconds")
 
     def is_of(self, baseline: Baseline) -> bool:
-        """Whether it speaks of what was accepted: one that was accepted since is another program, or elsewhere."""
+        """Whether it is of this accepted baseline: one that was accepted since is another program, or elsewhere."""
         return (
             self.fingerprints == baseline.fingerprints
             and self.fingerprints.options is not None  # unknown options may be any

@@ -11,7 +11,7 @@ from jaxgate.report.units import show
 
 
 class RecordingOutcome(StrEnum):
-    """What came of a case; the one that needs a person last."""
+    """What came of a case; last, what needs a person."""
 
     RECORDED = "RECORDED"
     NOISY = "NOISY"

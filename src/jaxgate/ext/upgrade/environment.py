@@ -40,12 +40,9 @@ class EnvironmentSpec:
 
 
 def parse_environment(items: Sequence[str], folder: Path, *, may_make: bool = False) -> EnvironmentSpec:
-    """Understand the items.
+    """Understand the items of a command line; relative paths start in ``folder``.
 
-    Args:
-        items: As given on the command line.
-        folder: Where the user stands; relative paths start there.
-        may_make: Whether an interpreter beside requirements is the one that makes their environment.
+    With ``may_make`` an interpreter beside requirements is the one that makes their environment.
 
     Raises:
         UsageError: If one is neither a path, a requirement with a version nor a setting.
@@ -106,12 +103,12 @@ def _path(item: str, folder: Path) -> Path:
 
 
 def is_environment(item: str, folder: Path) -> bool:
-    """Whether it says what an environment has, and is not a revision of git: a branch may have the form of a path."""
+    """Whether an item says what an environment has, and is no revision: a branch may have the form of a path."""
     return is_setting(item) or is_requirement(item) or _interpreter_at(_path(item, folder)) is not None
 
 
 def is_requirement(item: str) -> bool:
-    """Whether it names a package with a version or an address; a bare name may be a folder mistyped."""
+    """Whether an item names a package with a version or address; a bare name may be a folder mistyped."""
     try:
         found = Requirement(item)
     except InvalidRequirement:
@@ -120,5 +117,5 @@ def is_requirement(item: str) -> bool:
 
 
 def is_setting(item: str) -> bool:
-    """Whether it is ``NAME=VALUE`` of a variable, an XLA option or a JAX setting."""
+    """Whether an item is ``NAME=VALUE`` of a variable, an XLA option or a JAX setting."""
     return _SETTING.fullmatch(item) is not None

@@ -37,7 +37,7 @@ class Comparison:
 
     other: str  # the other environment, as the user named it
     here: tuple[Path, ...]  # folder of each launch of this environment, in the order taken
-    there: tuple[Path, ...]  # the same of the other
+    there: tuple[Path, ...]  # the other's
     failed: Mapping[str, str]  # what failed, by test: `here` or `there` and the reason
     seed: int  # what the order was drawn from
 
@@ -65,7 +65,7 @@ class Comparison:
 
 
 def _load(folders: tuple[Path, ...], now: Measurement, case: str) -> tuple[Baseline, ...]:
-    """What launches recorded of a case, whatever line their jax is of: each folder has those of one launch."""
+    """What launches recorded of a case, whatever their jax: each folder is of one launch."""
     found = []
     for folder in folders:
         try:
@@ -119,19 +119,7 @@ def run_environments(
     here: Mapping[str, str],
     record: RecordSelection = record_selection,
 ) -> Comparison:
-    """Record the selected tests several times in both environments.
-
-    Args:
-        project: Root folder of the tests.
-        asked: The other environment.
-        chosen: Which tests.
-        other: The other environment, as the user named it.
-        count: Launches of each.
-        into: Folder for what they record.
-        cache: Folder that keeps environments made for requirements.
-        progress: Called with what is being done.
-        here: The variables of this environment.
-        record: Records the tests in a process of an environment.
+    """Record the selected tests several times in this environment, whose variables are ``here``, and the other.
 
     Raises:
         UsageError: If the other environment cannot be made, or one of them collects nothing.

@@ -45,11 +45,11 @@ class Both:
     here: Baseline  # what this environment recorded
     there: Baseline  # what the other one did
     note_here: CaseNote  # what this one noted of it
-    note_there: CaseNote  # likewise
+    note_there: CaseNote  # what the other one noted
 
     @property
     def now(self) -> Measurement:
-        """The other environment's, as a measurement that is held against this one's."""
+        """The other environment's measurement, which is held against this one's."""
         return self.there.as_measured(self.note_there.unknown)
 
 
@@ -91,13 +91,7 @@ def judge_upgrade(
 ) -> UpgradeReport:
     """Hold everything that both sides recorded against each other.
 
-    Args:
-        here: What this environment recorded.
-        there: What the other one did.
-        launches: Of the cases that were timed: launches of the other environment, ``here`` in the words of
-            ``Launches``, against those of this one.
-        tests: The node ids of the tests that gate and were selected.
-        other: The other environment, as the user named it.
+    ``launches``, of the cases that were timed, have the other environment as ``here``. ``tests`` gate and were selected.
     """
     both = find_both(here, there)
     changes = [*_lost(here, there, tests), *_new_warnings(here, there)]
@@ -184,7 +178,7 @@ def _types(both: Both) -> str:
 
 
 def _broken_claims(case: str, both: Both) -> Iterator[Change]:
-    """Claims that hold here and are broken there, and those that are not judged there."""
+    """Claims that hold here, and are broken or not judged there."""
     theirs = {claim.name: claim for claim in both.note_there.claims}
     for claim in both.note_here.claims:
         there = theirs.get(claim.name)

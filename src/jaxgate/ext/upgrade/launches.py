@@ -47,16 +47,7 @@ def judge_environment(
     other: str,
     tolerances: Iterable[Tolerance] = (),
 ) -> Verdict:
-    """Judge one case.
-
-    Args:
-        case: ``family/sentence``.
-        claims: The case's own claims; they hold in every environment.
-        now: Today's measurement in this environment.
-        launches: What fresh processes of both recorded.
-        other: The other environment, as the user named it.
-        tolerances: Facts of this case that may move by another amount than the policy says.
-    """
+    """Judge one case, named ``family/sentence``; its claims hold in every environment."""
     tolerances = tuple(tolerances)
     if not launches.here or not launches.there:
         name = "comparing the environments"
@@ -118,10 +109,7 @@ def _time(now: Measurement, launches: Launches) -> TimeVerdict:
 def decide_launches(here: Sequence[float], there: Sequence[float], *, threshold: float = DEFAULT_THRESHOLD) -> Decision:
     """Judge the median call of each launch, in nanoseconds.
 
-    Args:
-        here: One value for each launch of this environment.
-        there: The same of the other.
-        threshold: Slow-down that SAME must have been able to see.
+    ``threshold`` is the slow-down that SAME must have been able to see.
 
     Returns:
         The decision; ``low`` and ``high`` are the least and the greatest ratio of any two launches, ``pairs``
@@ -214,7 +202,7 @@ def may_be_slower(now: Sequence[Baseline], before: Sequence[Baseline]) -> bool:
 
 
 def may_be_faster(now: Sequence[Baseline], before: Sequence[Baseline]) -> bool:
-    """The same of a call that takes less."""
+    """Whether every launch so far takes less for a call than every one of the other."""
     decision = _so_far(now, before)
     return decision is not None and decision.high < 1 / (1 + decision.margin)
 

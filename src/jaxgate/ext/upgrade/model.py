@@ -99,7 +99,7 @@ class Answer(StrEnum):
 
     @property
     def exit_code(self) -> int:
-        """Of the command."""
+        """Exit code of the command."""
         return {Answer.YES: 0, Answer.NO: 1, Answer.UNKNOWN: 2}[self]
 
 
@@ -172,13 +172,13 @@ class UpgradeReport:
     other: str  # the other environment, as the user named it
     differences: tuple[str, ...]  # what differs between the environments, one a line
     compared: tuple[str, ...]  # the cases whose facts were compared
-    same: tuple[str, ...]  # those of them of which nothing differs beyond what may move
+    same: tuple[str, ...]  # cases of which nothing differs beyond what may move
     groups: tuple[Group, ...]  # all differences
     times: TimedCases  # what launches could say
 
     @property
     def cases(self) -> frozenset[str]:
-        """All that were asked about: those that were compared, and those that could not be."""
+        """All cases that were asked about, whether they could be compared or not."""
         lost = (group.cases for group in self.groups if group.section in (Section.CANNOT_RUN, Section.UNKNOWN))
         return frozenset(self.compared).union(*lost)
 
@@ -191,5 +191,5 @@ class UpgradeReport:
         return Answer.YES if self.compared and Section.UNKNOWN not in found else Answer.UNKNOWN
 
     def of(self, section: Section) -> Sequence[Group]:
-        """The groups of one kind, those of most cases first."""
+        """The groups of one kind; most cases come first."""
         return [group for group in self.groups if group.section is section]

@@ -16,7 +16,7 @@ _KINDS: dict[str, type[Any]] = {"begun": str, "test": TestNote, "case": CaseNote
 
 
 def add_note(path: Path, note: Note) -> None:
-    """Add a note to a file of them."""
+    """Add a note to a file."""
     name, kind = next((name, kind) for name, kind in _KINDS.items() if isinstance(note, kind))
     line = json.dumps({name: adapter_of(kind).dump_python(note, mode="json")}, ensure_ascii=True)
     with path.open("a", encoding="utf-8") as file:
@@ -24,7 +24,7 @@ def add_note(path: Path, note: Note) -> None:
 
 
 def read_notes(path: Path) -> SideNotes:
-    """Read them; none where the file was never begun. A line that was not written to its end is left out.
+    """Read the notes of a file, if it was begun. A line that was not written to its end is left out.
 
     Raises:
         ValueError: If a line is no note.
@@ -45,7 +45,7 @@ def read_notes(path: Path) -> SideNotes:
 
 
 def merged(before: TestNote | None, now: TestNote) -> TestNote:
-    """Two notes of one test: it did not pass if one of them says so, and both warn."""
+    """Merge two notes of one test, which did not pass if one note says so; both warn."""
     if before is None:
         return now
     outcome = before if before.outcome != "passed" else now

@@ -34,16 +34,9 @@ def upgrade(
     environ: Mapping[str, str] = os.environ,
     run: Callable[..., int] = lambda command, **how: subprocess.run(command, check=False, **how).returncode,
 ) -> int:
-    """Run the suite in both environments, and say in one line what that means.
+    """Run the suite in both environments, say in one line what that means, and give the exit code.
 
-    Args:
-        arguments: What to upgrade to, and pytest's.
-        python: The interpreter of the other environment, or the one that makes it.
-        environ: Environment variables.
-        run: Runs a command with an environment, ``env``; gives its exit code.
-
-    Returns:
-        The exit code.
+    ``arguments`` are what to upgrade to, and pytest's; ``python`` is the other interpreter, or makes its environment.
     """
     items, rest = split_arguments(arguments)
     if python:
@@ -76,7 +69,7 @@ def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _meaning(into: Path, status: int) -> tuple[int, str]:
-    """The exit code, and why; a run that left no answer has none, whatever its exit code."""
+    """The exit code, and why; "not known" of a run that left no answer."""
     try:
         found = read_json(into)
         code, said = int(found["exit_code"]), str(found["said"])

@@ -46,7 +46,7 @@ class UpgradeRecord:
 
     here: SideRecord  # what this environment recorded
     there: SideRecord  # what the other one did
-    launches: Mapping[str, Launches]  # those of the cases that were timed, the other environment's as `here`
+    launches: Mapping[str, Launches]  # of the cases that were timed, the other environment's as `here`
 
 
 def record_upgrade(
@@ -65,18 +65,9 @@ def record_upgrade(
 ) -> UpgradeRecord:
     """Record the suite in both environments, and launch what differs.
 
-    Args:
-        project: Root folder of the tests.
-        asked: The other environment.
-        chosen: Which tests.
-        tests: The node ids of those that gate.
-        launches: Of each side, for what is faster; what is slower there is launched eight times. 0 compares facts only.
-        into: Folder for what they record.
-        cache: Folder that keeps environments made for requirements, and what both sides remember of references.
-        progress: Called with what is being done.
-        here: The variables of this environment.
-        record: Records tests in a process of an environment.
-        seed: The order of launches is drawn from it; drawn itself by default.
+    ``launches`` are of each side, for what is faster; what is slower there is launched eight times; 0 compares facts only.
+    ``cache`` keeps environments made for requirements, and what both sides remember of references. ``seed`` draws the order
+    of launches.
 
     Raises:
         UsageError: If the other environment cannot be made, or one of them records nothing.

@@ -92,10 +92,7 @@ print(json.dumps({"missing": missing, "unknown": unknown, "jaxgate": found, "see
 
 
 def prepare_environment(asked: EnvironmentSpec, cache: Path, environ: Mapping[str, str]) -> tuple[Path, dict[str, str]]:
-    """Make the other environment ready.
-
-    Returns:
-        Its interpreter, and the environment variables for its processes.
+    """Make the other environment ready: its interpreter, and the environment variables for its processes.
 
     Raises:
         UsageError: If it cannot be made, or lacks what a recording needs.
@@ -221,7 +218,7 @@ def _other_python(base: Path) -> str | None:
 
 
 def _is_exact(requirement: Requirement) -> bool:
-    """Whether it means the same package at any time."""
+    """Whether a requirement means the same package at any time."""
     exact = [one.operator in ("==", "===") and "*" not in one.version for one in requirement.specifier]
     return not requirement.url and any(exact)
 
@@ -261,7 +258,7 @@ def _is_local(direct_url: str | None) -> bool:
 
 
 def _local_projects() -> list[str]:
-    """What was installed here from a folder, jaxgate and the project perhaps among it, as pip takes it."""
+    """Packages installed here from a folder, perhaps jaxgate and the project, as pip takes them."""
     found = []
     for one in distributions():
         text = one.read_text("direct_url.json")

@@ -57,14 +57,7 @@ def call_here() -> Call | None:
 
 
 def gates_of(calls: Iterable[tuple[Mapping[str, int], Call]]) -> tuple[str, str]:
-    """Gates for the calls of a run.
-
-    Args:
-        calls: With the facts of the program that each made JAX compile.
-
-    Returns:
-        The test file, which is empty if there is nothing to write, and what to say of it.
-    """
+    """A test file for the calls, each with the facts of its program, and what to say of it; empty if nothing is to write."""
     largest: dict[str, tuple[tuple[int, int], Call]] = {}
     for facts, call in calls:
         size, key = (facts.get("xla_flops", 0), facts.get("xla_bytes", 0)), call.written or call.function

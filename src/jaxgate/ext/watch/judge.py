@@ -32,12 +32,9 @@ class Change:
 
 
 def changes(known: Lock, seen: Sequence[Seen], *, strict: bool = False) -> Iterator[Change]:
-    """What is worse, the surest first.
+    """What is worse, the surest first; at least one process has seen something.
 
-    Args:
-        known: What the lock file says.
-        seen: What each process saw, at least one.
-        strict: Whether a run of new tests alone is red: then nothing is held against anything.
+    With ``strict`` a run of new tests alone is red, as nothing is held against anything then.
     """
     jax, hardware = seen[0].jax, seen[0].hardware
     if known.jax != jax:
@@ -91,7 +88,7 @@ def _again(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
 
 
 def _unknown(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
-    """Functions that are compiled for what nobody knew; of several kinds of arguments the first one is told."""
+    """Functions compiled for unknown arguments; of several kinds the first is told."""
     by_function: dict[str, dict[Key, Made]] = defaultdict(dict)
     for made in (made for one in seen for made in _of_known_tests(known, one.of_project())):
         if made.key not in known.programs:
@@ -105,7 +102,7 @@ def _unknown(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
 
 
 def _larger(known: Lock, seen: Sequence[Seen]) -> Iterator[Change]:
-    """Functions whose programs need more; of several for other arguments the first one is told."""
+    """Functions whose programs need more; of several programs the first is told."""
     ours = [made for one in seen for made in _of_known_tests(known, one.of_project())]
     by_function: dict[str, list[tuple[Key, str]]] = defaultdict(list)
     for key, now in sorted(most_facts(ours).items()):

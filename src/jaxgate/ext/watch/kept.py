@@ -25,7 +25,7 @@ def short_arguments(text: str) -> str:
 
 
 def write_lock(file: Path, lock: Lock) -> None:
-    """Write it aside and rename it."""
+    """Write a lock file aside and rename it."""
     lines = []
     for key, known in sorted(lock.programs.items()):
         facts = " ".join(f"{name}={value}" for name, value in sorted(known.facts.items()))
@@ -37,10 +37,10 @@ def write_lock(file: Path, lock: Lock) -> None:
 
 
 def read_lock(file: Path) -> Lock | None:
-    """Read it; ``None`` if there is none.
+    """Read a lock file; ``None`` if there is none.
 
     Raises:
-        UsageError: If a line is none of it: two branches that moved the same test leave marks, for example.
+        UsageError: If a line is no lock file's: two branches that moved the same test leave marks, for example.
     """
     try:
         text = read_text(file)

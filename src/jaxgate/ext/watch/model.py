@@ -24,7 +24,7 @@ class Key:
 
     @property
     def told(self) -> str:
-        """Its arguments for people."""
+        """The arguments for people."""
         return self.arguments or "no arguments"
 
 
@@ -44,12 +44,12 @@ class Made:
 
     @property
     def key(self) -> Key:
-        """What it is known by in the lock file."""
+        """The key in the lock file."""
         return Key(self.function, self.arguments)
 
     @property
     def named(self) -> str:
-        """Its function and the line that called it."""
+        """The function, and the line that called it."""
         return f"{self.function} at {self.where}" if self.where else self.function
 
     @property
@@ -80,7 +80,7 @@ class Seen(Strict):
 
 
 def repeated(made: Iterable[Made], *, by_anybody: bool = True) -> list[Made]:
-    """Equal programs that any test of the process, or their own one, had made already."""
+    """Programs that any test of the process, or their own test, had made already."""
     before: set[tuple[str, str, str]] = set()
     found = []
     for one in made:
@@ -138,13 +138,7 @@ def most_facts(made: Iterable[Made]) -> dict[Key, dict[str, int]]:
 
 
 def merged(old: Lock, new: Lock, gone: Collection[str]) -> Lock:
-    """What is known after a part of the tests ran: what the others compile stays.
-
-    Args:
-        old: What was known.
-        new: What the tests that ran compile.
-        gone: Tests of ``old`` that are no more.
-    """
+    """What is known after a part of the tests ran: what the others compile stays, unless they are ``gone``."""
     left = old.tests - new.tests - set(gone)
     if not left or (old.jax, old.hardware) != (new.jax, new.hardware):
         return new

@@ -44,18 +44,13 @@ _NONE = Program()
 class Recorder:
     """Records while it is open.
 
-    Args:
-        shorten: Puts the text of many arguments on one line.
-        look: Called after each compile, within the call that asked for it.
-
-    Attributes:
-        seen: What was seen up to the last test that ended; ``end`` completes it.
-        calls: What ``look`` gave, with the facts of that program.
+    ``shorten`` puts the text of many arguments on one line. ``look`` is called after each compile, within the call that
+    asked for it.
     """
 
     def __init__(self, shorten: Callable[[str], str], look: Callable[[], Any] | None = None) -> None:
-        self.seen = Seen()
-        self.calls: list[tuple[Mapping[str, int], Any]] = []
+        self.seen = Seen()  # up to the last test that ended; `end` completes it
+        self.calls: list[tuple[Mapping[str, int], Any]] = []  # what `look` gave, with the facts of that program
         self._shorten, self._look = shorten, look
         self._stack = ExitStack()
         self._traced: dict[str, tuple[Miss | None, float]] = {}  # what was traced and not compiled yet
@@ -82,7 +77,7 @@ class Recorder:
     def test(self, name: str, seconds: float, *, keep: bool = True) -> None:
         """Say that what was made since the last time is this test's; ``keep`` if it is wanted.
 
-        Of a test that was run before the attempt counts that made more: the later one finds what the first one compiled.
+        Of a repeated test the attempt counts that made more: the later one finds what the first one compiled.
         """
         made = [one for event in self._events.log if (one := self._take(name, event)) is not None]
         made += [
@@ -175,7 +170,7 @@ def _newest() -> Program:
 
 
 def digest_of(text: str) -> str:
-    """What a program does, without names and lines of Python, which are those of who traced it first; empty if that cannot be known."""
+    """What a program does, without names and lines of who traced it first; empty if unknown."""
     if not text or ELIDED in text:
         return ""
     with suppress(ValueError):

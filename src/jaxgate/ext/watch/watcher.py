@@ -70,7 +70,7 @@ class Watcher:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self) -> None:
-        """What modules compile while they are imported is no test's."""
+        """Leave out what modules compile while they are imported: it is no test's."""
         if self._recorder is not None:
             self._recorder.test(IMPORT, 0.0)
 
