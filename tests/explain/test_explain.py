@@ -14,6 +14,7 @@ from support.projects import model
 from jaxgate.cli.main import main
 from jaxgate.ext.explain.text import experiments
 from jaxgate.model.decision import Status
+from jaxgate.model.outcome import FindingRecord
 
 TEST = "test_model.py::test_rnn[a b]"
 
@@ -44,6 +45,14 @@ def test_a_red_case_is_taken_apart_before_it_is_accepted():
         command for command, _ in experiments(case("a/b", **about | {"origin": "environment", "profiled": ()}))
     ]
     assert environment[0] == "jaxgate upgrade --help"
+
+
+@pytest.mark.parametrize(("kind", "accepted"), [("fact", True), ("claim", False), ("case", False)])
+def test_what_no_baseline_can_make_right_is_not_accepted(kind, accepted):
+    """As a claim, and all that is said of a loop."""
+    wrong = FindingRecord(kind=kind, name="kept_bytes", status="REGRESSED")
+    found = experiments(case(status="REGRESSED", test=TEST, findings=(wrong,)))
+    assert any("--perf-update" in command for command, _ in found) is accepted
 
 
 REFUSED = [

@@ -64,7 +64,7 @@ MISUSE = {
     ),
     "step, STATE, BATCH, donate='nothing'": "expected one of the arguments state, batch, found 'nothing'",
     "step, STATE, BATCH, tolerance=1": (
-        "gate() has no option tolerance; expected one of: analytic_flops, atol, contract, eager, expected_traces, grow, next_args, requests, rtol"
+        "gate() has no option tolerance; did you mean tolerances=?; expected one of: analytic_flops, atol, batch, carry,"
     ),
     "step, STATE, BATCH, max_tmp_bytes=1": "max_tmp_bytes= claims nothing: expected max_ and one of",
     "'step', STATE, BATCH": "gate: expected a function or a case first, found 'step'",

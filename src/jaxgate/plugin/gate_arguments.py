@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any
 
 import pytest
@@ -13,6 +14,10 @@ from jaxgate.model.computation import Batch, Computation
 from jaxgate.model.workload import Tolerance
 
 _OPTIONS = frozenset({"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol", "eager", "grow"})
+_NAMED = frozenset(
+    {"kwargs", "donate", "carry", "reference", "claims", "tolerances", "batch", "name", "targets", "uses"}
+)
+"""What ``Gate.__call__`` names itself, or takes for a claim."""
 
 
 @contextmanager
@@ -59,8 +64,11 @@ def known_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
     allowed = (_OPTIONS & set(Computation.__dataclass_fields__)) | {"requests"}
     unknown = sorted(set(options) - allowed)
     if unknown:
+        near = get_close_matches(unknown[0], sorted(allowed | _NAMED), n=1)
+        meant = f"; did you mean {near[0]}=?" if near else ""
         own = "the function's own keyword arguments go into kwargs={...}"
         raise TypeError(
-            f"gate() has no option {', '.join(unknown)}; expected one of: {', '.join(sorted(allowed))}; {own}"
+            f"gate() has no option {', '.join(unknown)}{meant}; expected one of: "
+            f"{', '.join(sorted(allowed | _NAMED))}; {own}"
         )
     return options

@@ -183,6 +183,24 @@ def test_nnx_train_step_changes_its_model_in_place():
     assert "train" in now.culprits.lines
 
 
+class Net:
+    """A module whose arrays stand elsewhere, as Flax Linen has them; unless it is given some."""
+
+    def __init__(self, mean=None):
+        self.mean = mean
+
+    def apply(self, w, x):
+        return w * x
+
+
+@pytest.mark.parametrize(("mean", "kept"), [(None, True), (np.ones(8), False)])
+def test_a_method_beside_the_state_is_the_same_one_in_each_call(mean, kept):
+    """JAX compares it, and would trace for another one; one whose object holds arrays is copied with them."""
+    method = Net(mean).apply
+    (copied,), _ = EagerSubject(lambda state: state, (([method],), {}), "subject").fresh()
+    assert (copied[0] is method) == kept
+
+
 def test_a_method_that_returns_nothing_is_waited_for():
     """A trainer's step that keeps its state in its object has that to wait for, and its jitted functions are found."""
 

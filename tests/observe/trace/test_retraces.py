@@ -546,6 +546,12 @@ TEXTS = {
         ("f", "/home/user/a.py:1", "other", "The moon is full"),
     ),
     "nothing": ("TRACING CACHE MISS", ("?", "", "other", "")),
+    "an entry of recorded calls": (
+        "TRACING CACHE MISS at x:\n  for f defined at /home/user/a.py:1\n"
+        "  all previously seen cache keys differ. For the closest previous key:\n"
+        "  * jax_debug_key_reuse differs: now False and before True",
+        ("f", "/home/user/a.py:1", "other", ""),
+    ),
     "callable-object": (
         "TRACING CACHE MISS at /home/user/a.py:3:1 (f):\n  never seen function:\n    <unknown> id=1",
         ("<unnamed function>", "", "new", ""),

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from jaxgate.model.decision import Status
+from jaxgate.model.decision import ALWAYS_FAIL, UNMEASURED, Status
 from jaxgate.model.outcome import CaseRecord, RunRecord
 
-_UNMEASURED = {Status.INVALID, Status.RESOURCE_EXHAUSTED}
 _UNRECORDED = {Status.NO_BASELINE, Status.STALE_BASELINE}
+_NOT_ACCEPTED = {"claim", "case", "drift"}
+"""Kinds of findings that no new baseline can make right."""
 _CALM = {Status.SAME, Status.FASTER, Status.IMPROVED, Status.EXPECTED, Status.WAIVED}
 
 
@@ -21,9 +22,10 @@ def experiments(case: CaseRecord) -> Iterator[tuple[str, str]]:
     if case.status in _CALM:
         return
     if case.status in _UNRECORDED:
-        yield f'pytest {test} --perf-update --perf-why "first baseline"', "records what it is held against"
+        why = "first baseline" if case.status == Status.NO_BASELINE else "what changed"
+        yield f'pytest {test} --perf-update --perf-why "{why}"', "records what it is held against"
         return
-    if case.status in _UNMEASURED:
+    if case.status in UNMEASURED:
         yield f"pytest {test}", "fails in the same way, with the whole traceback"
         return
     if case.status == Status.UNDECIDED:
@@ -36,7 +38,8 @@ def experiments(case: CaseRecord) -> Iterator[tuple[str, str]]:
     yield f"jaxgate bisect {name} --good HEAD~1", "names the first bad commit since a good one"
     if case.profiled:
         yield "jaxgate tensorboard", "opens its profiles"
-    yield f'pytest {test} --perf-update --perf-why "what it is worth"', "accepts it"
+    if not any(one.kind in _NOT_ACCEPTED and one.status in ALWAYS_FAIL for one in case.findings):
+        yield f'pytest {test} --perf-update --perf-why "what it is worth"', "accepts it"
 
 
 def explanation(case: CaseRecord) -> Iterator[str]:

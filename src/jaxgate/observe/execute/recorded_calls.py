@@ -19,8 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate.observe.jax_extend import jax_extend
-
-_SETTING = "jax_debug_key_reuse"
+from jaxgate.observe.trace.compile_events import RECORDING
 
 
 @dataclass(slots=True, kw_only=True)
@@ -147,16 +146,16 @@ def _no_fast_path() -> Iterator[None]:
     """Let each call arrive at the primitive; a call itself is made without the check that the setting asks for."""
     jit_p = _primitive()
     bind = jit_p.bind
-    before = getattr(jax.config, _SETTING)
+    before = getattr(jax.config, RECORDING)
 
     def unchecked(*arguments: Any, **parameters: Any) -> Any:
         with jax.debug_key_reuse(False):
             return bind(*arguments, **parameters)
 
     jit_p.bind = unchecked
-    jax.config.update(_SETTING, True)  # its context manager is of one thread
+    jax.config.update(RECORDING, True)  # its context manager is of one thread
     try:
         yield
     finally:
-        jax.config.update(_SETTING, before)
+        jax.config.update(RECORDING, before)
         del jit_p.bind

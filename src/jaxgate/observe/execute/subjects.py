@@ -6,7 +6,7 @@ import copy
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import jax
@@ -218,7 +218,10 @@ class EagerSubject:
 
 
 def _identified(value: Any) -> Iterator[Any]:
-    """Functions inside a value that a deep copy must not copy: JAX knows them by identity, and would compile a copy again."""
+    """Functions inside a value that a deep copy must not copy: JAX knows them by identity, and would compile a copy again.
+
+    A method is one of them if the object that it belongs to holds no arrays, as ``apply`` of a Flax module in a ``TrainState``.
+    """
     seen: set[int] = set()
     pending = [value]
     while pending:
@@ -226,14 +229,25 @@ def _identified(value: Any) -> Iterator[Any]:
         if id(item) in seen or isinstance(item, _COPIED_WHOLE):
             continue
         seen.add(id(item))
-        if isinstance(item, _FUNCTIONS) or (isinstance(item, partial) and not _holds_arrays(item)):
+        if isinstance(item, _FUNCTIONS) or (isinstance(item, (partial, MethodType)) and not _holds_arrays(item)):
             yield item
         else:
             pending += gc.get_referents(item)
 
 
-def _holds_arrays(function: partial[Any]) -> bool:
-    return any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves((function.args, function.keywords)))
+def _holds_arrays(function: partial[Any] | MethodType) -> bool:
+    if isinstance(function, partial):
+        return any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves((function.args, function.keywords)))
+    seen: set[int] = set()
+    pending = [function.__self__]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, (jax.Array, np.ndarray)):
+            return True
+        if id(item) not in seen and not isinstance(item, _COPIED_WHOLE):
+            seen.add(id(item))
+            pending += gc.get_referents(item)
+    return False
 
 
 Subject = JittedSubject | EagerSubject

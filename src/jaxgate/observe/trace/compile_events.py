@@ -37,6 +37,8 @@ from jaxgate.observe.arguments.static import static_change
 from jaxgate.observe.compat import CACHE_LOGGERS, TRACING_LOGGER, traced_call
 from jaxgate.observe.source_lines import calling_line, short_path
 
+RECORDING = "jax_debug_key_reuse"
+"""The setting under which ``recorded_calls`` has calls arrive."""
 Kind = Literal["new", "arguments", "static", "config", "other"]
 
 _HEADER = "TRACING CACHE MISS"
@@ -158,7 +160,11 @@ def read_miss(text: str, where: str) -> Miss:
 
 
 def _cause(lines: list[str]) -> tuple[Kind, str]:
-    """What differs from the nearest entry, in our words; JAX's first sentence where it is none we know."""
+    """What differs from the nearest entry, in our words; JAX's first sentence where it is none we know.
+
+    An entry that was made while calls were recorded says nothing: the setting by which that is done is ours.
+    """
+    lines = [line for line in lines if not ((match := _SETTING.match(line)) and match[1] == RECORDING)]
     if not lines:
         return "other", ""
     if types := [match for line in lines if (match := _TYPES.match(line)) and "input path" not in match[1]]:
