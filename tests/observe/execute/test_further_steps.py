@@ -348,6 +348,19 @@ def test_arrays_that_each_step_leaves_behind_are_counted_and_their_holder_is_nam
     assert (stepped.left.arrays, stepped.left.described) == (2, "2 × float32[4], held by train.LOSSES")
 
 
+def test_a_variable_is_named_that_holds_containers_of_arrays():
+    """As a list of what each step gives, a dictionary."""
+    train = ModuleType("train")
+    train.SEEN = []
+
+    def step(x):
+        train.SEEN.append({"loss": (_double(x),)[0]})
+        return _double(x)
+
+    stepped, _ = on_host(step, (X,), Carry((0,), required=True))
+    assert stepped.left.described == "1 × float32[4], held by train.SEEN"
+
+
 def test_what_holds_an_array_is_not_named_where_it_is_no_container():
     train = ModuleType("train")
 

@@ -58,7 +58,7 @@ class Held:
         files = _each([found.total() for found in self._files])
         own = " at " in left.cycles  # of the project; cycles of a library's are the library's
         return {
-            "kept_arrays": Count(arrays, f"each step keeps {left.described}", left.described.rpartition("held by ")[2]),
+            "kept_arrays": Count(arrays, f"each step keeps {left.described}", left.described),
             "cyclic_arrays": Count(
                 left.cyclic_arrays or 0,
                 f"each step leaves {plural(left.cyclic_arrays or 0, 'array')} to Python's collector, in a cycle",

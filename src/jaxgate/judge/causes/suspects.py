@@ -156,7 +156,15 @@ def _calls_python(now: Measurement, baseline: Baseline | None) -> Iterator[Cause
     before = 0 if baseline is None else baseline.facts.host_callbacks or 0
     if (now.facts.host_callbacks or 0) > before:
         named = "; ".join(now.culprits.callbacks[:MAX_NAMED]) or "a queue or a call that the tracer does not name"
-        explains = WORK | {"host_callbacks", "output_bytes", "state_bytes"}
+        explains = WORK | {
+            "host_callbacks",
+            "output_bytes",
+            "state_bytes",
+            "jax_calls",
+            "python_calls",
+            "host_ns",
+            "dispatch_ns",
+        }
         yield Cause(text=f"the program calls Python: {named}", explains=explains)
 
 

@@ -20,6 +20,8 @@ from jaxgate.observe.arguments.signature import short
 from jaxgate.observe.source_lines import is_project_file, short_path
 
 _CONTAINERS = (list, dict, set, deque)
+_DEPTH = 4
+"""Containers within one another that are looked through, and of each of them so many."""
 
 
 class LeftBehind:
@@ -132,15 +134,17 @@ def _describe(arrays: list[jax.Array], steps: int, live: list[jax.Array]) -> str
 
 def _holder(array: jax.Array, *beside: list[jax.Array]) -> str:
     """What holds an array beside these lists: the name of a module's variable, or the type of what it is in."""
-    found = [
-        one
-        for one in gc.get_referrers(array)
-        if isinstance(one, _CONTAINERS) and not any(one is mine for mine in beside)
-    ]
-    for container in found:
-        for owner in gc.get_referrers(container):
-            if isinstance(owner, dict) and "__name__" in owner:
-                names = [name for name, value in owner.items() if value is container]
-                if names:
-                    return f"{owner['__name__']}.{names[0]}"
-    return f"a {type(found[0]).__name__}" if found else ""
+    level: list[Any] = [array]
+    nearest = ""
+    for _ in range(_DEPTH):
+        above: list[Any] = []
+        for thing in level:
+            for one in gc.get_referrers(thing):
+                if not isinstance(one, _CONTAINERS) or any(one is mine for mine in (level, above, *beside)):
+                    continue
+                if isinstance(one, dict) and "__name__" in one:
+                    return next((f"{one['__name__']}.{name}" for name, value in one.items() if value is thing), "")
+                above.append(one)
+        nearest = nearest or (f"a {type(above[0]).__name__}" if above else "")
+        level = above[:_DEPTH]
+    return nearest
