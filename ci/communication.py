@@ -27,8 +27,9 @@ from matplotlib.figure import Figure
 from jaxgate.ext.targets.model import Target
 from jaxgate.ext.targets.process import TargetProcess
 from jaxgate.keep.files import write_atomic
-from jaxgate.observe.hlo.collectives import axes_of, read_collectives
+from jaxgate.observe.hlo.collectives import read_collectives
 from jaxgate.observe.hlo.parser import read_hlo
+from jaxgate.observe.hlo.replica_groups import axes_of
 from jaxgate.observe.machine.virtual_devices import give_cpu_devices
 from jaxgate.observe.trace.clocks import CLOCKS
 from jaxgate.observe.trace.lowering import lower

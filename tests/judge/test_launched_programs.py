@@ -9,7 +9,7 @@ from jaxgate.judge.difference import Difference
 from jaxgate.judge.facts import compare_facts
 from jaxgate.judge.launched_programs import compare_programs, handed_on_bytes
 from jaxgate.model.decision import Status
-from jaxgate.model.measurement import changed_programs
+from jaxgate.model.launched import changed_programs
 
 STEP = launched_program()
 OTHER = launched_program(fingerprint="1" * 32)

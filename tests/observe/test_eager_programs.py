@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxgate.model.computation import Computation
-from jaxgate.model.measurement import CALL_FACTS
+from jaxgate.model.launched import CALL_FACTS
 from jaxgate.observe.eager_programs import find_programs
 from jaxgate.observe.execute.dispatches import Launched
 from jaxgate.observe.execute.subjects import EagerSubject

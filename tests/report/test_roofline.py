@@ -6,8 +6,8 @@ import pytest
 from support.factories import verdict
 
 from jaxgate.ext.profile.model import Capture
-from jaxgate.model.measurement import Roofline
 from jaxgate.model.outcome import Outcome
+from jaxgate.model.roofline import Roofline
 from jaxgate.report.case_page import report
 from jaxgate.report.results import results_json
 from jaxgate.report.text import roofline_line

@@ -12,8 +12,9 @@ from jaxgate.ext.times.model import TimedSession
 from jaxgate.model.baseline import Baseline, Provenance, StoredBaseline
 from jaxgate.model.decision import Decision, Status
 from jaxgate.model.duel import Duel
+from jaxgate.model.launched import LaunchedProgram
 from jaxgate.model.machine import HardwareKey
-from jaxgate.model.measurement import Argument, Fingerprints, LaunchedProgram, Measurement, ReferenceFacts
+from jaxgate.model.measurement import Argument, Fingerprints, Measurement, ReferenceFacts
 from jaxgate.model.numbers import Facts, Phases, Samples
 from jaxgate.model.program import ProgramRecord
 from jaxgate.model.verdict import TimeVerdict, Verdict

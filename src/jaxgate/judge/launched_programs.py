@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from jaxgate.judge.policy import POLICIES
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.decision import Status
-from jaxgate.model.measurement import LaunchedProgram, Measurement, changed_programs
+from jaxgate.model.launched import LaunchedProgram, changed_programs
+from jaxgate.model.measurement import Measurement
 from jaxgate.model.verdict import Finding
 
 

@@ -1,139 +1,16 @@
-"""A measurement: everything that one observation of one case saw.
-
-It holds the device programs of plain Python, each judged by itself, and the roofline of a program that was never
-called: the least time that each resource of its chip would need (Williams et al., 2009), an estimate by which nothing
-is judged.
-"""
+"""A measurement: everything that one observation of one case saw."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from operator import attrgetter
-from typing import Literal, get_args
 
 from jaxgate.ext.energy.model import EnergyRun, NoEnergy
 from jaxgate.ext.growth.model import Grown, Growth
 from jaxgate.model.computation import STEPS, Amount
+from jaxgate.model.launched import LaunchedProgram
 from jaxgate.model.machine import HardwareKey, compiled_for, folder_name, release_line
 from jaxgate.model.numbers import Contract, Facts, Phases, Samples, Strict
-from jaxgate.model.program import ProgramRecord
-
-_EACH_CALL = (
-    "host_callbacks", "matmul_flops", "widened_bytes", "random_bits", "collectives", "collective_bytes", "aliased_bytes", "xla_flops",
-    "xla_bytes", "transcendentals", "kernels", "copied_bytes", "scattered_bytes",
-)  # fmt: skip
-_EACH_PROGRAM = ("constant_bytes", "unmatched_names", "trace_equations", "stablehlo_ops", "code_bytes")
-_MOST = ("temp_bytes", "block_bytes")
-CALL_FACTS = (*_EACH_CALL, *_EACH_PROGRAM, *_MOST)
-"""Facts of programs that become those of a call: summed over its launches, over its programs, or the most of one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchedProgram(Strict):
-    """One of the device programs of a warm call of plain Python."""
-
-    name: str  # of the function that it was traced from
-    count: int  # how often a call launches it
-    fingerprint: str  # structure of its StableHLO module
-    options: str | None  # its compiler options in one line; `None` if they could not be read
-    devices: str | None  # its device assignment; `None` on one device, or if it is unknown
-    arguments: tuple[str, ...]  # types of its arguments, in order
-    facts: Mapping[str, int]  # of one call of it, by name, as far as they are known
-    # what a baseline says of the stored program; `None` in a measurement, which stores nothing
-    program: ProgramRecord | None = None
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """What two programs that take the same time have in common: all that decides what is compiled."""
-        return (self.fingerprint, self.options, self.devices, self.arguments)
-
-
-Pair = tuple[LaunchedProgram | None, LaunchedProgram | None]
-"""A program of today and its counterpart of before; ``None`` for one that has none."""
-
-
-def pair_programs(now: Sequence[LaunchedProgram], before: Sequence[LaunchedProgram]) -> list[Pair]:
-    """Pair the programs of two calls: equal ones, then those of one name, then those of equal arguments, each in order.
-
-    A program that is new moves no neighbour, and a function may be renamed.
-    """
-    left = list(before)
-    found: list[LaunchedProgram | None] = [None for _ in now]
-    for alike in map(attrgetter, ("identity", "name", "arguments")):
-        waiting: defaultdict[object, list[LaunchedProgram]] = defaultdict(list)
-        for one in left:
-            waiting[alike(one)].append(one)
-        for place, one in enumerate(now):
-            if found[place] is None and waiting[alike(one)]:
-                found[place] = waiting[alike(one)].pop(0)
-        left = [one for one in left if not any(one is other for other in found)]
-    return [*zip(now, found, strict=True), *((None, one) for one in left)]
-
-
-def changed_programs(now: Sequence[LaunchedProgram], before: Sequence[LaunchedProgram]) -> list[Pair]:
-    """The pairs of programs that are not equal."""
-    return [
-        (ours, theirs)
-        for ours, theirs in pair_programs(now, before)
-        if ours is None or theirs is None or ours.identity != theirs.identity
-    ]
-
-
-def call_facts(programs: Sequence[LaunchedProgram]) -> dict[str, int | None]:
-    """The facts of a call: sums over what it launches, and of temporaries the most that one program needs.
-
-    A fact is ``None`` unless it is known of each program.
-    """
-    found: dict[str, int | None] = {}
-    for name in (*_EACH_CALL, *_EACH_PROGRAM, *_MOST):
-        known = [one.facts[name] * (one.count if name in _EACH_CALL else 1) for one in programs if name in one.facts]
-        combine = max if name in _MOST else sum
-        found[name] = combine(known) if known and len(known) == len(programs) else None
-    return found
-
-
-Resource = Literal["compute", "memory", "communication"]
-"""What a step may be bound by: units for matrix products, the device's memory, links to other devices."""
-RESOURCES: tuple[Resource, ...] = get_args(Resource)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
-    """What one call of a program asks of one device, counted in the optimised program; loops as often as they run."""
-
-    # FLOPs of matrix products and convolutions, by type of the operands: `bfloat16`
-    flops: Mapping[str, int] = field(default_factory=dict)
-    memory_bytes: int = 0  # what is read from the device's memory and written to it
-    sent_bytes: int = 0  # what the device sends to others at least, whatever the algorithm of a collective
-    # FLOPs of matrix products by JAX's trace, divided among the devices: they include those of kernels and libraries
-    traced_flops: int = 0
-    traced_types: frozenset[str] = frozenset()  # types that these multiply
-    # resources that more may be asked of than is counted, each with the reason
-    unknown: Mapping[Resource, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Roofline:
-    """The least time that each resource would need for one call."""
-
-    times_ns: Mapping[Resource, float]  # by resource; 0 where nothing is asked of it, as far as is known
-    # resources that may need more than that, each with the reason
-    unknown: Mapping[Resource, str] = field(default_factory=dict)
-
-    @property
-    def least_ns(self) -> float:
-        """The least time of one call: that of the resource which needs most, as if all worked at once."""
-        return max(self.times_ns.values(), default=0.0)
-
-    @property
-    def bound_by(self) -> Resource | None:
-        """The resource that needs most; ``None`` where nothing is asked of any, or another may need more than is known."""
-        most = max(RESOURCES, key=lambda name: self.times_ns.get(name, 0.0))
-        others = self.unknown.keys() - {most}
-        return None if others or not self.least_ns else most
-
 
 SHARED_CORES = "virtual CPU devices share their cores, so no clock judges them"
 """Why nothing is timed on virtual devices."""

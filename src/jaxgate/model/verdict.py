@@ -15,7 +15,7 @@ from jaxgate.model.claim import KnownBreak
 from jaxgate.model.computation import Amount
 from jaxgate.model.decision import Decision, Status
 from jaxgate.model.machine import HardwareKey
-from jaxgate.model.measurement import Roofline
+from jaxgate.model.roofline import Roofline
 from jaxgate.model.waiver import Waiver
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import jax
 
-from jaxgate.model.measurement import CALL_FACTS, MAX_NAMED, InvalidCaseError, LaunchedProgram, call_facts
+from jaxgate.model.launched import CALL_FACTS, LaunchedProgram, call_facts
+from jaxgate.model.measurement import MAX_NAMED, InvalidCaseError
 from jaxgate.model.words import plural, shortlist
 from jaxgate.observe.arguments.feeder import Call, on_device
 from jaxgate.observe.arguments.lockstep import Lockstep, is_spread

@@ -14,9 +14,10 @@ from jaxgate.ext.targets.interface import TargetCompiler
 from jaxgate.model.claim import Claim
 from jaxgate.model.computation import Computation
 from jaxgate.model.machine import HardwareKey
-from jaxgate.model.measurement import Demand, Measurement
+from jaxgate.model.measurement import Measurement
 from jaxgate.model.numbers import Contract
 from jaxgate.model.program import ProgramRecord, StoredProgram
+from jaxgate.model.roofline import Demand
 from jaxgate.observe.arguments.carry import NextArgs
 from jaxgate.observe.arguments.feeder import Call, inputs_fingerprint, on_device
 from jaxgate.observe.arguments.lockstep import ALONE, Lockstep, processes_of

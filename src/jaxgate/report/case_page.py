@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from jaxgate.ext.profile.model import Side
 from jaxgate.ext.profile.table import communication_line, markdown_table, rank_table, step_line, waited_for
 from jaxgate.model.baseline import StoredBaseline
-from jaxgate.model.measurement import Measurement, Roofline
+from jaxgate.model.measurement import Measurement
+from jaxgate.model.roofline import Roofline
 from jaxgate.model.verdict import Verdict
 from jaxgate.report.printable import fenced, printable
 from jaxgate.report.text import open_questions, roofline_rows

@@ -12,8 +12,8 @@ from jaxgate.ext.history.text import describe_drift
 from jaxgate.ext.profile.model import Side
 from jaxgate.ext.profile.table import blame
 from jaxgate.model.decision import UNMEASURED, Status
-from jaxgate.model.measurement import RESOURCES, Resource, Roofline
 from jaxgate.model.outcome import Point, Scaling
+from jaxgate.model.roofline import RESOURCES, Resource, Roofline
 from jaxgate.model.verdict import Finding, Verdict
 from jaxgate.model.words import detectable, plural, shortlist
 from jaxgate.report.printable import aligned, code, printable, shell_word

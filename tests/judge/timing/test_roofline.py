@@ -9,7 +9,7 @@ from jaxgate.judge.timing.rates import least_times, roofline
 from jaxgate.judge.verdict import judge
 from jaxgate.model.chips import Rates
 from jaxgate.model.machine import HardwareKey
-from jaxgate.model.measurement import Demand
+from jaxgate.model.roofline import Demand
 
 CHIP = Rates(kind="TPU v5 lite", memory=800e9, links=200e9)
 """197 TFLOP/s in bfloat16, 393 in int8."""

@@ -14,7 +14,8 @@ from support.clocks import Ticking
 from support.processes import python
 
 from jaxgate.model.computation import Amount, Batch, Computation
-from jaxgate.model.measurement import CALL_FACTS, InvalidCaseError
+from jaxgate.model.launched import CALL_FACTS
+from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.execute import dispatches
 from jaxgate.observe.execute.dispatches import ELSEWHERE, count_launches
 from jaxgate.observe.execute.subjects import WHY_NOT, EagerSubject

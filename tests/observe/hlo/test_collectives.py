@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from support.paths import DATA, REPOSITORY
 from support.processes import python
 
-from jaxgate.observe.hlo.collectives import KINDS, axes_of, read_collectives, read_groups
+from jaxgate.observe.hlo.collectives import KINDS, read_collectives
 from jaxgate.observe.hlo.parser import read_hlo
+from jaxgate.observe.hlo.replica_groups import axes_of, read_groups
 
 FILES = sorted((DATA / "hlo").glob("*/*.hlo.gz"))
 TEXTS = {f"{file.parent.name}/{file.name.split('.')[0]}": gzip.decompress(file.read_bytes()).decode() for file in FILES}

@@ -6,7 +6,7 @@ import pytest
 from support.paths import DATA
 
 from jaxgate.ext.targets.model import Target
-from jaxgate.model.measurement import RESOURCES
+from jaxgate.model.roofline import RESOURCES
 from jaxgate.observe.hlo.demand import read_demand
 from jaxgate.observe.hlo.parser import read_hlo
 

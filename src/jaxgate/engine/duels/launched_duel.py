@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from jaxgate.model.baseline import Baseline, StoredBaseline
-from jaxgate.model.measurement import LaunchedProgram, call_facts, pair_programs
+from jaxgate.model.launched import LaunchedProgram, call_facts, pair_programs
 from jaxgate.model.program import Match, ProgramRecord, StoredProgram
 from jaxgate.observe.duel.duel import Contender
 from jaxgate.observe.observation import Observation

@@ -92,7 +92,7 @@ def side_of_commit(name: str, points: Sequence[HistoryPoint]) -> DiffSide | None
     )
     if not cases:
         return None
-    moments = sorted({when(point.moment) for point in points})
+    moments = sorted({when(point.moment) or "a day that is not known" for point in points})
     days = moments[0] if len(moments) == 1 else f"{moments[0]} to {moments[-1]}"
     hardware = sorted({point.folder for point in points if point.folder})
     about = f"history of {(points[0].commit or '')[:10]}, {days}, {shortlist(hardware, MAX_NAMED)}"

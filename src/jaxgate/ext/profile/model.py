@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from jaxgate.model.measurement import Roofline
+from jaxgate.model.roofline import Roofline
 
 Side = Literal["now", "baseline", "reference"]
 """Whose program was profiled: today's, the baseline's compiled here, or the case's naive way."""

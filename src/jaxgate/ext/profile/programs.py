@@ -10,8 +10,8 @@ from typing import Any, cast
 import jax
 
 from jaxgate.ext.profile.model import Side
-from jaxgate.model.measurement import Demand
 from jaxgate.model.program import StoredProgram
+from jaxgate.model.roofline import Demand
 from jaxgate.observe.arguments.carry import advance
 from jaxgate.observe.arguments.feeder import Call
 from jaxgate.observe.duel.duel import Contender, prepare

@@ -9,7 +9,8 @@ from jaxgate.judge.causes.growth import BUFFERS, RUN, at, count_of, counted, ele
 from jaxgate.judge.difference import Difference
 from jaxgate.judge.policy import BY_NAME
 from jaxgate.model.baseline import Baseline
-from jaxgate.model.measurement import APART, LOOP, Measurement, changed_programs
+from jaxgate.model.launched import changed_programs
+from jaxgate.model.measurement import APART, LOOP, Measurement
 from jaxgate.model.verdict import Cause
 
 _STORE, _READ = "stablehlo.dynamic_update_slice", "stablehlo.dynamic_slice"

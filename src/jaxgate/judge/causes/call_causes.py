@@ -11,16 +11,8 @@ from jaxgate.judge.causes.growth import at, counted, grown, more_of
 from jaxgate.judge.policy import BY_NAME
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.decision import Status
-from jaxgate.model.measurement import (
-    ELSEWHERE,
-    MAX_NAMED,
-    WAITS,
-    Argument,
-    MeasuredProgram,
-    Measurement,
-    changed_programs,
-    is_wait,
-)
+from jaxgate.model.launched import changed_programs
+from jaxgate.model.measurement import ELSEWHERE, MAX_NAMED, WAITS, Argument, MeasuredProgram, Measurement, is_wait
 from jaxgate.model.numbers import ARRIVAL_FACTS, FIRST_PROGRAMS, LATER_PROGRAMS, MORE_VARIANTS
 from jaxgate.model.verdict import Cause, Finding
 from jaxgate.model.words import shortlist
@@ -84,28 +76,31 @@ def launches(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
     if text := grown(now.launched, None if baseline is None else baseline.launched, now.culprits.lines):
         explains = frozenset({"launches", "host_ns", "run_ns"})
         pairs = () if baseline is None else changed_programs(now.launched_programs, baseline.launched_programs)
-        if baseline is not None and not any(ours and theirs for ours, theirs in pairs):
+        if _none_changed(now, baseline):
             explains |= _SUMMED
         if any(theirs and theirs.facts.get("donated_bytes") and not ours for ours, theirs in pairs):
             explains |= {"donated_bytes", "aliased_bytes"}  # with the program that was given them
         found.append(Cause(text=f"programs started in a call: {text}", explains=explains))
     if text := _moves(now, baseline):
         more = {} if baseline is None else more_of(now.launched, baseline.launched)
-        joined = _follows(now, baseline) if more and set(more) <= _JOINS else frozenset()
+        joined = _follows(now, baseline) if baseline and more and set(more) <= _JOINS else frozenset()
         explains = joined | {"host_transfers", "host_ns"}
         moves = Cause(text=f"moved between host and device in each call: {text}", explains=explains)
         found.insert(0 if joined else len(found), moves)
     yield from found
 
 
-def _follows(now: Measurement, baseline: Baseline | None) -> frozenset[str]:
-    """What programs that something else starts make worse; of which ones that is says nothing if the baseline's are unknown."""
-    known = baseline is not None and baseline.launched_programs
-    pairs = (
-        changed_programs(now.launched_programs, baseline.launched_programs) if baseline is not None and known else ()
+def _none_changed(now: Measurement, baseline: Baseline | None) -> bool:
+    """Whether programs are new or gone, and none is another one: sums over launches follow from these."""
+    return baseline is not None and not any(
+        ours and theirs for ours, theirs in changed_programs(now.launched_programs, baseline.launched_programs)
     )
-    new = bool(known) and not any(ours and theirs for ours, theirs in pairs)
-    return frozenset({"launches", "host_ns", "run_ns"}) | (_SUMMED if new else frozenset())
+
+
+def _follows(now: Measurement, baseline: Baseline) -> frozenset[str]:
+    """What programs that something else starts make worse; sums only if it is known which programs there were."""
+    summed = bool(baseline.launched_programs) and _none_changed(now, baseline)
+    return frozenset({"launches", "host_ns", "run_ns"}) | (_SUMMED if summed else frozenset())
 
 
 def donates_less(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
@@ -261,7 +256,7 @@ def keeps_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]
     kept, before = (0 if side is None else side.facts.kept_arrays or 0 for side in (now, baseline))
     if now.culprits.kept and kept > before:
         more = {} if baseline is None else more_of(now.launched, baseline.launched)
-        makers = _follows(now, baseline) if sum(more.values()) <= 2 * (kept - before) else frozenset()
+        makers = _follows(now, baseline) if baseline and 0 < sum(more.values()) <= 2 * (kept - before) else frozenset()
         text = f"each step leaves arrays behind: {now.culprits.kept}"
         yield Cause(text=text, explains=frozenset({"kept_arrays"}) | makers)
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable
 
 from jaxgate.model.chips import RATES, Rates, peak_flops
 from jaxgate.model.machine import HardwareKey
-from jaxgate.model.measurement import Demand, Resource, Roofline
 from jaxgate.model.outcome import Point, Scaling
+from jaxgate.model.roofline import Demand, Resource, Roofline
 from jaxgate.model.verdict import Verdict
 
 

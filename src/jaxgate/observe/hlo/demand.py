@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 
 from jaxgate.ext.targets.model import GPUS, Target
-from jaxgate.model.measurement import RESOURCES, Demand, Resource
+from jaxgate.model.roofline import RESOURCES, Demand, Resource
 from jaxgate.observe.errors import describe
 from jaxgate.observe.hlo.collectives import Collective, read_collectives
 from jaxgate.observe.hlo.parser import HloText, Instruction, Shape, is_opaque, is_product, target_of, without_strings

@@ -15,7 +15,8 @@ import jax
 
 from jaxgate.model.measurement import EACH_TURN
 from jaxgate.observe.compat import input_shardings, output_shardings
-from jaxgate.observe.hlo.collectives import Collective, axes_of, read_collectives
+from jaxgate.observe.hlo.collectives import Collective, read_collectives
+from jaxgate.observe.hlo.replica_groups import axes_of
 from jaxgate.observe.source_lines import places
 from jaxgate.observe.trace.stages import Program
 
