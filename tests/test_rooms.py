@@ -34,7 +34,7 @@ ROLES = {
     "repro/anonymous repro/contents repro/edit repro/jax_code repro/modules repro/server "
     "repro/standalone targets/compiled targets/compilers targets/interface targets/topology",
     "judge": "history/chain profile/operations ranks/merge upgrade/launches doctor/checkup shards/cut shards/merge",
-    "keep": "store/shelf upgrade/notes history/store profile/events",
+    "keep": "store/shelf upgrade/notes history/store history/saved_runs profile/events",
     "report": "page/document page/blocks page/drawing page/curves page/cases page/run_page history/page diff/page profile/table",
     "processes": "bisect/git_bisect bisect/releases bisect/revisions opinion/process opinion/worker profile/worker "
     "repro/compile_server targets/process targets/worker times/sessions upgrade/environment upgrade/environment_runs "

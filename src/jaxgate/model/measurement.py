@@ -11,6 +11,7 @@ from jaxgate.model.computation import STEPS, Amount
 from jaxgate.model.launched import LaunchedProgram
 from jaxgate.model.machine import HardwareKey, compiled_for, folder_name, release_line
 from jaxgate.model.numbers import Contract, Facts, Phases, Samples, Strict
+from jaxgate.model.roofline import Demand
 
 SHARED_CORES = "virtual CPU devices share their cores, so no clock judges them"
 """Why nothing is timed on virtual devices."""

@@ -36,7 +36,7 @@ from jaxgate.observe.observation import Observation
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.captured_constants import describe_constants
 from jaxgate.observe.trace.clocks import OwnTime
-from jaxgate.observe.trace.lowering import find_jitted_functions, is_jitted
+from jaxgate.observe.trace.jitted import find_jitted_functions, is_jitted
 from jaxgate.observe.trace.source import begins_at, source_fingerprint
 
 

@@ -23,7 +23,7 @@ from jaxgate.observe.measure import observe
 from jaxgate.observe.program.export import NotReplayableError
 from jaxgate.observe.source_lines import short_path
 from jaxgate.observe.trace.clocks import Clocks
-from jaxgate.observe.trace.lowering import find_jitted_functions
+from jaxgate.observe.trace.jitted import find_jitted_functions
 
 W = jnp.ones(8)
 HOST_X = np.ones(8, np.float32)

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import pytest
 
 from jaxgate.observe.hlo.demand import BYTES, count_traffic
-from jaxgate.observe.hlo.parser import read_hlo, read_shapes
+from jaxgate.observe.hlo.parser import read_hlo
+from jaxgate.observe.hlo.shapes import read_shapes
 
 HEAD = "HloModule jit_step, is_scheduled=true\n\n"
 KB = 1024

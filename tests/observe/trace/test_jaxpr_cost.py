@@ -17,7 +17,8 @@ from jax.sharding import AbstractMesh, AxisType, Mesh
 from jax.sharding import PartitionSpec as P
 
 from jaxgate.observe.trace.fingerprint import program_fingerprint
-from jaxgate.observe.trace.jaxpr_cost import MATMUL, count_work, items_of
+from jaxgate.observe.trace.jaxpr_cost import count_work
+from jaxgate.observe.trace.jaxpr_items import MATMUL, items_of
 from jaxgate.observe.trace.stablehlo import read_structure
 
 

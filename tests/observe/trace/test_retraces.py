@@ -19,8 +19,9 @@ from jaxgate.observe.execute.samples import take_samples
 from jaxgate.observe.execute.steps import take_steps
 from jaxgate.observe.execute.subjects import JittedSubject
 from jaxgate.observe.trace.clocks import CLOCKS
-from jaxgate.observe.trace.compile_events import read_miss, record
+from jaxgate.observe.trace.compile_events import record
 from jaxgate.observe.trace.lowering import lower
+from jaxgate.observe.trace.misses import read_miss
 from jaxgate.observe.trace.retraces import Blame, Culprit, retrace_lines
 from jaxgate.observe.trace.stages import compile_program
 

@@ -11,7 +11,8 @@ from jaxgate.cli.console import complain, refuse, say, tell, write
 from jaxgate.cli.pytest_arguments import IniError, history_place
 from jaxgate.ext.history.chain import chain_times
 from jaxgate.ext.history.model import HISTORY_OFF, HistoryPoint
-from jaxgate.ext.history.store import HistoryError, HistoryStore, find_place, read_saved_run
+from jaxgate.ext.history.saved_runs import read_saved_run
+from jaxgate.ext.history.store import HistoryError, HistoryStore, find_place
 from jaxgate.ext.history.text import change_lines, changes_text, history_json, history_list, history_text
 from jaxgate.ext.page.writing import write_page
 from jaxgate.model.words import plural

@@ -15,7 +15,8 @@ from jaxgate.ext.watch.model import IMPORT, Made, Seen
 from jaxgate.observe.compat import newest_executable
 from jaxgate.observe.machine.environment import fingerprint, hardware_key
 from jaxgate.observe.program.executable_fingerprint import ELIDED, canonical
-from jaxgate.observe.trace.compile_events import Event, Miss, listen_to_misses, record
+from jaxgate.observe.trace.compile_events import Event, record
+from jaxgate.observe.trace.misses import Miss, listen_to_misses
 from jaxgate.observe.trace.stages import said_facts
 
 _JAX = ("jax/", "jaxlib/")

@@ -25,7 +25,8 @@ from jaxgate.observe.jax_extend import jax_extend
 from jaxgate.observe.machine.environment import fingerprint
 from jaxgate.observe.observation import CompiledSubject
 from jaxgate.observe.tools import Tools
-from jaxgate.observe.trace.jaxpr_cost import INLINED, bodies, line_of
+from jaxgate.observe.trace.jaxpr_cost import INLINED, bodies
+from jaxgate.observe.trace.jaxpr_items import line_of
 from jaxgate.observe.trace.stablehlo import undecided
 
 _CALLED = INLINED | {"remat2"}

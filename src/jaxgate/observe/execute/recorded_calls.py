@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate.observe.jax_extend import jax_extend
-from jaxgate.observe.trace.compile_events import RECORDING
+from jaxgate.observe.trace.misses import RECORDING
 
 
 @dataclass(slots=True, kw_only=True)

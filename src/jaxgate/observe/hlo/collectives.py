@@ -10,13 +10,13 @@ from jaxgate.observe.hlo.parser import (
     COLLECTIVE_WORDS,
     HloText,
     Instruction,
-    Shape,
     cut,
     find_holes,
     target_of,
     without_strings,
 )
 from jaxgate.observe.hlo.replica_groups import Groups, read_groups
+from jaxgate.observe.hlo.shapes import Shape
 from jaxgate.observe.hlo.totals import Runs, count_runs
 
 KINDS = frozenset(

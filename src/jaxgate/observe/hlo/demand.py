@@ -18,7 +18,8 @@ from jaxgate.ext.targets.model import GPUS, Target
 from jaxgate.model.roofline import RESOURCES, Demand, Resource
 from jaxgate.observe.errors import describe
 from jaxgate.observe.hlo.collectives import Collective, read_collectives
-from jaxgate.observe.hlo.parser import HloText, Instruction, Shape, is_opaque, is_product, target_of, without_strings
+from jaxgate.observe.hlo.parser import HloText, Instruction, is_opaque, is_product, target_of, without_strings
+from jaxgate.observe.hlo.shapes import Shape
 from jaxgate.observe.hlo.totals import CONTROL, FREE, Amounts, Siblings, add_up, computation_of
 from jaxgate.observe.trace.jaxpr_cost import Work
 

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jaxgate.model.measurement import APART
-from jaxgate.observe.hlo.parser import HloText, Instruction, Shape, is_opaque, is_product, target_of
+from jaxgate.observe.hlo.parser import HloText, Instruction, is_opaque, is_product, target_of
+from jaxgate.observe.hlo.shapes import Shape
 from jaxgate.observe.hlo.totals import (
     CONTROL,
     FREE,

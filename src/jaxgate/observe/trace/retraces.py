@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from jaxgate.model.measurement import MAX_NAMED
 from jaxgate.observe.arguments.signature import UNKNOWN, ArgumentKey, difference
 from jaxgate.observe.source_lines import at
-from jaxgate.observe.trace.compile_events import Event, Events, Kind, Miss
+from jaxgate.observe.trace.compile_events import Event, Events
+from jaxgate.observe.trace.misses import Kind, Miss
 
 PMAP = "_fun"
 """The name under which every ``pmap`` reports."""
