@@ -31,7 +31,7 @@ ROLES = {
     "model": "history/drift",
     "observe": "growth/probe loop/held loop/moves loop/resume loop/watch energy/counters energy/nvml_counter energy/rapl_counter energy/run opinion/agreement opinion/ask opinion/interpreter watch/gates watch/recorder "
     "opinion/traits profile/capture profile/op_names profile/programs profile/xplane ranks/job start/watch "
-    "repro/anonymous repro/contents repro/edit repro/jax_code repro/modules repro/server "
+    "repro/anonymous repro/edit repro/flat repro/jax_code repro/modules repro/server "
     "repro/standalone targets/compiled targets/compilers targets/interface targets/topology",
     "judge": "history/chain profile/operations ranks/merge upgrade/launches doctor/checkup shards/cut shards/merge",
     "keep": "store/shelf upgrade/notes history/store history/saved_runs profile/events",

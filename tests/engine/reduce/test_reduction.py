@@ -5,20 +5,22 @@ from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from support.stablehlo import readable, text_of
 
-from jaxgate.ext.repro import contents, modules
+from jaxgate.ext.repro import modules
 from jaxgate.ext.repro.compile_server import NoAnswerError
+from jaxgate.ext.repro.flat import FlatProgram, unmarked
 from jaxgate.ext.repro.model import AnonymousProgram
-from jaxgate.ext.repro.oracles import FactOracle, ResultOracle, Served, find_worse
+from jaxgate.ext.repro.oracles import Sides, find_worse, wrong_result
 from jaxgate.ext.repro.reduction import reduce_pair, reduce_programs, size
 from jaxgate.model.outcome import UsageError
 
 
 def program(function, *args):
     """A program as a file would hold it."""
-    text = contents.unmarked(text_of(function, *args))
+    text = unmarked(text_of(function, *args))
     inputs, outputs = modules.array_types(modules.parse(text))
     return AnonymousProgram(
         payload=modules.portable(text),
@@ -36,7 +38,7 @@ def program(function, *args):
 
 def last(start, oracle, **changes):
     """The smallest programs."""
-    *_, step = reduce_programs(start, oracle, budget_s=100, **changes)
+    *_, step = reduce_programs(start, lambda programs: (oracle(programs), ""), budget_s=100, **changes)
     return step.found
 
 
@@ -56,8 +58,8 @@ X, Y = jnp.ones((16, 8)), jnp.ones(32)
 def test_one_operation_is_left_of_many():
     """All else is given or gone, and its arrays are as small as they can be."""
     (found,) = last((text_of(long, X, Y),), lambda programs: "dot_general" in programs[0])
-    assert contents.count(found) == 1
-    assert contents.elements(found) == 3
+    assert FlatProgram(found).count == 1
+    assert FlatProgram(found).elements == 3
 
 
 def test_both_sides_lose_the_same():
@@ -74,14 +76,16 @@ def test_both_sides_lose_the_same():
     start = (text_of(plain, X, Y), text_of(held, X, Y))
     theirs, ours = last(start, lambda programs: "barrier" in programs[1] and "exponential" in programs[0])
     assert "barrier" not in theirs
-    assert contents.seats_of(theirs) == contents.seats_of(ours)
-    assert contents.count(theirs) == 1
-    assert contents.count(ours) == 2
+    assert FlatProgram(theirs).seats == FlatProgram(ours).seats
+    assert FlatProgram(theirs).count == 1
+    assert FlatProgram(ours).count == 2
 
 
 def test_a_budget_that_is_used_up_ends_it():
     clock = itertools.count()
-    steps = list(reduce_programs((text_of(long, X, Y),), lambda _: True, budget_s=3, clock=lambda: float(next(clock))))
+    steps = list(
+        reduce_programs((text_of(long, X, Y),), lambda _: (True, ""), budget_s=3, clock=lambda: float(next(clock)))
+    )
     assert len(steps) <= 3
 
 
@@ -106,23 +110,27 @@ class Facts:
         ]
 
 
+def sides(*servers):
+    """Both sides of a program that has no options, and may reuse nothing."""
+    whole = program(jnp.sin, X)
+    return Sides(servers=servers, wholes=(whole, whole))
+
+
 def test_the_worst_fact_is_found_and_kept():
     """By the root of its ratio, and by more than a few bytes."""
-    served = Served(servers=(Facts(1_000), Facts(9_000)))
     start = (text_of(long, X, Y),)
-    oracle = find_worse(served, start)
-    assert isinstance(oracle, FactOracle)
-    assert (oracle.fact, oracle.least) == ("temp_bytes", 3.0)
-    (found,) = last(start, oracle)
-    assert contents.count(found) == 1
+    oracle = find_worse(sides(Facts(1_000), Facts(9_000)), start)
+    (found,) = last(start, lambda programs: oracle(programs)[0])
+    assert FlatProgram(found).count == 1
     assert "sine" in found
-    assert "temp_bytes 1,000 on the baseline's side, 9,000 on today's" in oracle.describe((found,))
+    shown = "temp_bytes 1,000 on the baseline's side, 9,000 on today's (at least 3.00 x)"
+    assert oracle((found,)) == (True, shown)
 
 
 @pytest.mark.parametrize(("theirs", "ours"), [(1_000, 1_020), (2_000, 1_000), (10, 100)])
 def test_what_is_no_worse_is_not_reduced(theirs, ours):
     """Nor what differs by a few bytes, however large the ratio."""
-    assert find_worse(Served(servers=(Facts(theirs), Facts(ours))), (text_of(jnp.sin, X),)) is None
+    assert find_worse(sides(Facts(theirs), Facts(ours)), (text_of(jnp.sin, X),)) is None
 
 
 def padded(x, y):
@@ -197,11 +205,9 @@ def test_the_oracle_of_results_needs_both_sets_of_inputs():
         def __init__(self, off):
             self.off = list(off)
 
-        def results(self, programs, inputs):
-            import numpy as np  # of the values
-
-            return [[[np.sin(one) + (self.off.pop(0) if self.off else 0) for one in given] for given in inputs]]
+        def results(self, program, inputs):
+            return [np.sin(one) + (self.off.pop(0) if self.off else 0) for one in inputs]
 
     start = (text_of(jnp.sin, jnp.ones(4)),)
-    assert ResultOracle(served=Served(servers=(Server([]), Server([5, 5]))))(start)
-    assert not ResultOracle(served=Served(servers=(Server([]), Server([5, 0]))))(start)
+    assert wrong_result(sides(Server([]), Server([5, 5])))(start)[0]
+    assert not wrong_result(sides(Server([]), Server([5, 0])))(start)[0]

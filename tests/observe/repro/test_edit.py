@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from support.stablehlo import text_of
 
-from jaxgate.ext.repro import contents, edit, modules
+from jaxgate.ext.repro import edit
+from jaxgate.ext.repro.flat import FlatProgram, numbers, sizes, unmarked
 
 
 def run(text, *args):
     """What a program gives."""
     from jaxgate.ext.opinion.interpreter import interpret
 
-    return interpret(contents.unmarked(text), [np.asarray(one) for one in args])
+    return interpret(unmarked(text), [np.asarray(one) for one in args])
 
 
 @jax.jit
@@ -46,60 +47,62 @@ def test_calls_are_gone_and_the_program_is_the_same():
 
 def test_a_value_becomes_an_input_with_a_seat_and_what_led_to_it_goes():
     text = text_of(chain, X, Y)
-    product = next(name for name in contents.values(text) if (one := edit.cut(text, output=name)) and "multiply" in one)
-    small = edit.cut(text, inputs=[product], seats={product: 1000})
-    assert contents.seats_of(small) == [1, 1000]
-    assert contents.count(small) == 2
+    product = next(
+        name for name in FlatProgram(text).values if (one := edit.returning(text, name)) and "multiply" in one
+    )
+    small = edit.taking(text, {product: 1000})
+    assert FlatProgram(small).seats == [1, 1000]
+    assert FlatProgram(small).count == 2
     np.testing.assert_allclose(run(small, Y, X)[0], X + Y)
 
 
 def test_names_of_values_stay_while_others_are_cut():
     """Else no list of them would last longer than one step."""
     text = text_of(chain, X, Y)
-    names = contents.values(text)
-    small = edit.cut(text, inputs=names[:2], seats={names[0]: 7, names[1]: 8})
-    assert set(contents.values(small)) < set(names)
+    names = FlatProgram(text).values
+    small = edit.taking(text, {names[0]: 7, names[1]: 8})
+    assert set(FlatProgram(small).values) < set(names)
 
 
 def test_one_value_alone_is_returned():
     text = text_of(chain, X, Y)
-    first = edit.cut(text, output=contents.values(text)[0])
-    assert contents.outputs_of(first) == 1
+    first = edit.returning(text, FlatProgram(text).values[0])
+    assert FlatProgram(first).outputs == 1
     np.testing.assert_allclose(run(first, X)[0], np.sin(X), rtol=1e-5)
-    assert edit.cut(text, output="no such value") is None
+    assert edit.returning(text, "no such value") is None
 
 
 def test_results_are_kept_by_number():
-    small = edit.cut(text_of(chain, X, Y), kept=[1])
-    assert contents.seats_of(small) == [1]
+    small = edit.keeping(text_of(chain, X, Y), [1])
+    assert FlatProgram(small).seats == [1]
     np.testing.assert_allclose(run(small, Y)[0], np.cos(Y), rtol=1e-5)
 
 
 def test_an_operation_is_left_out_where_an_operand_has_its_type():
     text = text_of(lambda x: jnp.exp(jnp.tanh(x)), X)
-    tanh, _ = contents.values(text)
+    tanh, _ = FlatProgram(text).values
     np.testing.assert_allclose(run(edit.bypassed(text, [tanh]), X)[0], np.exp(X), rtol=1e-5)
-    assert edit.bypassed(text_of(lambda x: x.sum(), X), contents.values(text_of(lambda x: x.sum(), X))) is None
+    assert edit.bypassed(text_of(lambda x: x.sum(), X), FlatProgram(text_of(lambda x: x.sum(), X)).values) is None
 
 
 def test_what_is_behind_a_barrier_has_the_name_of_what_is_before_it():
     """So that a program with remat and one without share their values."""
-    plain = contents.values(text_of(lambda x: jnp.sin(jnp.cos(x)), X))
-    held = contents.values(text_of(lambda x: jnp.sin(jax.lax.optimization_barrier(jnp.cos(x))), X))
-    assert plain == held
+    plain = FlatProgram(text_of(lambda x: jnp.sin(jnp.cos(x)), X))
+    held = FlatProgram(text_of(lambda x: jnp.sin(jax.lax.optimization_barrier(jnp.cos(x))), X))
+    assert plain.values == held.values
 
 
 def test_a_loop_is_done_once():
     text = text_of(lambda x: jax.lax.fori_loop(0, 5, lambda _, c: c * 2 + 1, x), X)
-    assert contents.loops(text) == 1
+    assert len(FlatProgram(text).loops) == 1
     once = edit.without_loop(text, 0)
-    assert contents.loops(once) == 0
+    assert len(FlatProgram(once).loops) == 0
     np.testing.assert_allclose(run(once, X)[0], X * 2 + 1)
 
 
 def test_a_loop_ends_earlier():
     text = text_of(lambda x: jax.lax.fori_loop(0, 6, lambda _, c: c + 1.5, x), X)
-    assert contents.numbers(text) == ["6"]
+    assert numbers(text) == ["6"]
     np.testing.assert_allclose(run(edit.renumbered(text, "6", 3), X)[0], X + 4.5)
 
 
@@ -110,8 +113,8 @@ def test_arrays_become_smaller_where_every_operation_allows_it():
     assert "tensor<8x4xf32>" in small
     assert run(small, np.ones((8, 4), np.float32), np.ones((4, 16), np.float32))[0].shape == (8, 16)
     assert edit.resized(text_of(lambda x: x[:6], jnp.ones(8)), 8, 4) is None
-    assert contents.elements(small) < contents.elements(text)
-    assert contents.sizes(text) == [32, 16, 8]
+    assert FlatProgram(small).elements < FlatProgram(text).elements
+    assert sizes(text) == [32, 16, 8]
 
 
 @pytest.mark.parametrize(
@@ -119,15 +122,15 @@ def test_arrays_become_smaller_where_every_operation_allows_it():
     [(lambda x: x, (X,), 0), (lambda x: jnp.sin(x) * 2, (X,), 3), (lambda x: x.sum(), (X,), 2)],
 )
 def test_operations_are_counted_without_constants(function, args, count):
-    assert contents.count(text_of(function, *args)) == count
+    assert FlatProgram(text_of(function, *args)).count == count
 
 
 def test_a_constant_that_is_spread_is_written_out():
     text = text_of(lambda x: jnp.sin(x) * 2.5, X)
     small = edit.folded(text)
-    assert contents.count(small) == contents.count(text) - 1
+    assert FlatProgram(small).count == FlatProgram(text).count - 1
     np.testing.assert_allclose(run(small, X)[0], np.sin(X) * 2.5, rtol=1e-5)
-    assert edit.folded(small) is None
+    assert edit.folded(small) == small
 
 
 def test_what_a_branch_reads_from_outside_is_part_of_its_name():
@@ -142,7 +145,5 @@ def test_what_a_branch_reads_from_outside_is_part_of_its_name():
     text = text_of(chosen, np.int32(0), X, Y)
     cases = text.count("stablehlo.case")
     assert cases == 2
-    module = modules.parse(text)
-    main = modules.main_of(module)
-    named = contents.named_results(main, contents.top_operations(main))
+    named = FlatProgram(text).results()
     assert len({name for value, name in named if value.owner.name == "stablehlo.case"}) == 2

@@ -9,12 +9,11 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jaxgate.ext.opinion.process import Values, pack, unpack
-from jaxgate.ext.repro.model import ArrayOf
+from jaxgate.ext.repro.model import AnonymousProgram
 from jaxgate.processes.child import Finished, run_child, strangers_variables
 from jaxgate.processes.live_worker import KeptWorker, LiveWorker, WorkerError, start_worker
 
@@ -26,30 +25,6 @@ class NoAnswerError(Exception):
     """A program that does not compile or run there; the text says why, in one line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServedProgram:
-    """A program as the server takes it."""
-
-    payload: bytes
-    inputs: tuple[ArrayOf, ...]
-    outputs: tuple[ArrayOf, ...]
-    donated: tuple[int, ...] = ()
-    options: tuple[tuple[str, str], ...] = ()
-    # whether to spend little on machine code: no fact and no result speaks of it, and it halves the time
-    quick: bool = True
-
-    def packed(self) -> dict[str, Any]:
-        """The program as JSON."""
-        return {
-            "module": base64.b64encode(self.payload).decode(),
-            "inputs": [(one.dtype, one.shape) for one in self.inputs],
-            "outputs": [(one.dtype, one.shape) for one in self.outputs],
-            "donated": self.donated,
-            "options": dict(self.options),
-            "quick": self.quick,
-        }
-
-
 class CompileServer(KeptWorker):
     """The process; started when it is first asked, and again where a program ended it."""
 
@@ -58,7 +33,7 @@ class CompileServer(KeptWorker):
         self._python = python
         self.jax = self.platform = ""  # empty before the first start
 
-    def facts(self, programs: Sequence[ServedProgram]) -> list[dict[str, float]]:
+    def facts(self, programs: Sequence[AnonymousProgram]) -> list[dict[str, float]]:
         """What the compiler says of each.
 
         Raises:
@@ -67,25 +42,24 @@ class CompileServer(KeptWorker):
         found: list[dict[str, float]] = self._ask(programs)["facts"]
         return found
 
-    def results(
-        self, programs: Sequence[ServedProgram], inputs: Sequence[Sequence[Values]]
-    ) -> list[list[list[Values]]]:
-        """What each program gives for each list of inputs.
+    def results(self, program: AnonymousProgram, inputs: Sequence[Values]) -> list[Values]:
+        """What a program gives for some inputs.
 
         Raises:
-            NoAnswerError: If one does not compile or run there.
+            NoAnswerError: If it does not compile or run there.
         """
-        found = self._ask(programs, inputs=[[pack(one) for one in given] for given in inputs])["results"]
-        return [[[unpack(one) for one in results] for results in of] for of in found]
+        return [unpack(one) for one in self._ask([program], inputs=[[pack(one) for one in inputs]])["results"]]
 
-    def ratios(self, programs: Sequence[ServedProgram], inputs: Sequence[Sequence[Values]], rounds: int) -> list[float]:
+    def ratios(
+        self, programs: Sequence[AnonymousProgram], inputs: Sequence[Sequence[Values]], rounds: int
+    ) -> list[float]:
         """Times of the second program against the first, each with its own inputs, in turn.
 
         Raises:
             NoAnswerError: If one does not compile or run there.
         """
         packed = [[pack(one) for one in given] for given in inputs]
-        found: list[float] = self._ask(programs, inputs=packed, rounds=rounds)["ratios"]
+        found: list[float] = self._ask(programs, quick=False, inputs=packed, rounds=rounds)["ratios"]
         return found
 
     def start(self) -> None:
@@ -107,10 +81,22 @@ class CompileServer(KeptWorker):
         command = [str(self._python), "-I", "-W", "ignore", program.origin]
         return start_worker(command, complaints, strangers_variables(os.environ))
 
-    def _ask(self, programs: Sequence[ServedProgram], **question: Any) -> dict[str, Any]:
+    def _ask(self, programs: Sequence[AnonymousProgram], *, quick: bool = True, **question: Any) -> dict[str, Any]:
+        """Ask; ``quick`` spends little on machine code: no fact and no result speaks of it, and it halves the time."""
         self.start()
+        packed = [
+            {
+                "module": base64.b64encode(one.payload).decode(),
+                "inputs": [(array.dtype, array.shape) for array in one.inputs],
+                "outputs": [(array.dtype, array.shape) for array in one.outputs],
+                "donated": one.donated,
+                "options": dict(one.options),
+                "quick": quick,
+            }
+            for one in programs
+        ]
         try:
-            reply = self.answer_within(ANSWER_S, programs=[one.packed() for one in programs], **question)
+            reply = self.answer_within(ANSWER_S, programs=packed, **question)
         except (OSError, WorkerError) as error:
             raise NoAnswerError(str(error)) from error
         if "refused" in reply:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from jaxgate.ext.opinion.agreement import compare
+from jaxgate.ext.opinion.process import Values
 from jaxgate.ext.opinion.traits import read_traits
-from jaxgate.ext.repro import contents, modules, standalone
-from jaxgate.ext.repro.compile_server import CompileServer, ServedProgram
-from jaxgate.ext.repro.model import REDUCED_FACTS
+from jaxgate.ext.repro import modules, standalone
+from jaxgate.ext.repro.compile_server import CompileServer
+from jaxgate.ext.repro.flat import FlatProgram, unmarked
+from jaxgate.ext.repro.model import REDUCED_FACTS, AnonymousProgram
 
 LESS_IS_WORSE = frozenset({"aliased_bytes"})
 AS_BAD = 0.5
@@ -28,90 +29,112 @@ _SEEDS = (1, 2)
 
 Programs = tuple[str, ...]
 """The text of one program, of both sides where they are two: the baseline's first."""
+Oracle = Callable[[Programs], tuple[bool, str]]
+"""Says whether programs show it, and what they show, for people. Raises ``NoAnswerError`` if one does not compile or run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """Gives the first program to the first server, and the last to the last; both may be one."""
+class Sides:
+    """The baseline's side and today's."""
 
-    servers: tuple[CompileServer, CompileServer]  # of the baseline's side and of today's
-    options: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})  # compiler options of each
-    # seats of the inputs that each may reuse
-    donated: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
+    servers: tuple[CompileServer, CompileServer]  # who compiles each; both may be one
+    wholes: tuple[AnonymousProgram, AnonymousProgram]  # as they were at first: options, and what may be reused
 
-    def program(self, programs: Programs, side: int) -> ServedProgram:
-        """One side, as a server takes it."""
-        text = programs[side] if len(programs) > 1 else programs[0]
+    def program(self, programs: Programs, side: int) -> AnonymousProgram:
+        """One side as a program that can be compiled; of one program that is both, with this side's options."""
+        text, whole = programs[min(side, len(programs) - 1)], self.wholes[side]
         inputs, outputs = modules.array_types(modules.parse(text))
-        seats = contents.seats_of(text)
-        return ServedProgram(
-            payload=modules.portable(contents.unmarked(text)),
+        seats = FlatProgram(text).seats
+        reused = {whole.places[at] for at in whole.donated}
+        return replace(
+            whole,
+            payload=modules.portable(unmarked(text)),
             inputs=tuple(inputs),
+            places=tuple(seats),
             outputs=tuple(outputs),
-            donated=tuple(at for at, seat in enumerate(seats) if seat in self.donated[side]),
-            options=tuple(sorted(self.options[side].items())),
+            donated=tuple(at for at, seat in enumerate(seats) if seat in reused),
         )
 
-    def inputs(self, programs: Programs, side: int, seed: int) -> list[np.ndarray[Any, Any]]:
-        """Arguments of one side."""
-        text = programs[side] if len(programs) > 1 else programs[0]
-        kinds, _ = modules.array_types(modules.parse(text))
-        draw: Callable[..., np.ndarray[Any, Any]] = standalone.draw  # the file draws them, too
-        return [
-            draw(seat, kind.dtype, kind.shape, seed) for seat, kind in zip(contents.seats_of(text), kinds, strict=True)
-        ]
+    def facts(self, programs: Programs) -> tuple[dict[str, float], dict[str, float]]:
+        """What the compilers say of both.
+
+        Raises:
+            NoAnswerError: If one does not compile.
+        """
+        both = [self.program(programs, side) for side in (0, 1)]
+        if self.servers[0] is self.servers[1]:
+            theirs, ours = self.servers[0].facts(both)
+            return theirs, ours
+        with ThreadPoolExecutor(2) as pool:  # two processes compile at the same time
+            theirs, ours = pool.map(lambda server, one: server.facts([one])[0], self.servers, both)
+        return theirs, ours
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactOracle:
-    """A fact of today's side is worse."""
-
-    served: Served  # who compiles
-    fact: str  # its name
-    least: float  # how much worse it must be: above 1
-
-    def __call__(self, programs: Programs) -> bool:
-        """Whether today's fact is worse."""
-        theirs, ours = (facts[self.fact] for facts in both_facts(self.served, programs))
-        less, more = (ours, theirs) if self.fact in LESS_IS_WORSE else (theirs, ours)
-        if self.fact.endswith("bytes") and more - less < LEAST_BYTES:
-            return False
-        return more >= max(less, 1.0) * self.least
-
-    def describe(self, programs: Programs) -> str:
-        """The fact on both sides."""
-        theirs, ours = (facts[self.fact] for facts in both_facts(self.served, programs))
-        return f"{self.fact} {theirs:,.0f} on the baseline's side, {ours:,.0f} on today's (at least {self.least:.2f} x)"
+def inputs_of(program: AnonymousProgram, seed: int) -> list[Values]:
+    """Arguments, as the file draws them."""
+    draw: Callable[..., Values] = standalone.draw
+    return [draw(seat, kind.dtype, kind.shape, seed) for seat, kind in zip(program.places, program.inputs, strict=True)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResultOracle:
-    """A result differs by more than float error explains, with two sets of inputs.
+def worse_fact(sides: Sides, fact: str, least: float) -> Oracle:
+    """Whether a fact of today's side is worse: ``least`` times, above 1."""
+
+    def oracle(programs: Programs) -> tuple[bool, str]:
+        theirs, ours = (facts[fact] for facts in sides.facts(programs))
+        said = f"{fact} {theirs:,.0f} on the baseline's side, {ours:,.0f} on today's (at least {least:.2f} x)"
+        return _is_worse(fact, theirs, ours, least), said
+
+    return oracle
+
+
+def find_worse(
+    sides: Sides, programs: Programs, facts: Sequence[str] = REDUCED_FACTS, least: float | None = None
+) -> Oracle | None:
+    """Look for the fact that is worst on today's side; ``None`` if none is worse by a twentieth.
+
+    ``least`` is how much worse a smaller program must be; a power of the ratio by default.
+    """
+    theirs, ours = sides.facts(programs)
+    found: list[tuple[float, str, float]] = []
+    for fact in facts:
+        less, more = (ours, theirs) if fact in LESS_IS_WORSE else (theirs, ours)
+        ratio = more[fact] / max(less[fact], 1.0)
+        left = least or ratio**AS_BAD
+        if ratio > WORSE and _is_worse(fact, theirs[fact], ours[fact], left):
+            found.append((min(ratio, 1e6), fact, left))
+    if not found:
+        return None
+    _, fact, left = max(found, key=lambda one: one[0])
+    return worse_fact(sides, fact, left)
+
+
+def _is_worse(fact: str, theirs: float, ours: float, least: float) -> bool:
+    less, more = (ours, theirs) if fact in LESS_IS_WORSE else (theirs, ours)
+    if fact.endswith("bytes") and more - less < LEAST_BYTES:
+        return False
+    return more >= max(less, 1.0) * least
+
+
+def wrong_result(sides: Sides) -> Oracle:
+    """Whether a result differs by more than float error explains, with two sets of inputs; the baseline's is the right one.
 
     What float error explains comes from the program's own types and sums, and from inputs that are off by one rounding:
-    a sum near zero does not pass for a wrong one.
+    a sum near zero does not pass for a wrong one. The text is of the place of the largest difference.
     """
 
-    served: Served  # who compiles; the baseline's side is the right one
-
-    def __call__(self, programs: Programs) -> bool:
-        """Whether a result differs with each set of inputs."""
-        return all(self._wrong(programs, seed) is not None for seed in _SEEDS)
-
-    def describe(self, programs: Programs) -> str:
-        """The place of the largest difference."""
-        return self._wrong(programs, _SEEDS[0]) or "no result differs"
-
-    def _wrong(self, programs: Programs, seed: int) -> str | None:
-        text = programs[-1]
-        traits = read_traits(modules.parse(contents.unmarked(text)), self.served.servers[1].platform)
-        inputs = self.served.inputs(programs, -1, seed)
-        ours = self.served.servers[1].results([self.served.program(programs, 1)], [inputs])[0][0]
-
-        def run(given: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-            return self.served.servers[0].results([self.served.program(programs, 0)], [given])[0][0]
-
-        found = compare(ours, run, inputs, eps=traits.eps, longest_sum=traits.longest_sum, in_order=False)
+    def wrong(programs: Programs, seed: int) -> str | None:
+        right, judged = (sides.program(programs, side) for side in (0, 1))
+        traits = read_traits(modules.parse(unmarked(programs[-1])), sides.servers[1].platform)
+        inputs = inputs_of(judged, seed)
+        ours = sides.servers[1].results(judged, inputs)
+        found = compare(
+            ours,
+            lambda given: sides.servers[0].results(right, given),
+            inputs,
+            eps=traits.eps,
+            longest_sum=traits.longest_sum,
+            in_order=False,
+        )
         if found.wrong is None:
             return None
         worst = found.distance
@@ -120,64 +143,30 @@ class ResultOracle:
             f"of the largest value, {worst.count:,} of {worst.size:,} elements are further off"
         )
 
+    def oracle(programs: Programs) -> tuple[bool, str]:
+        said = wrong(programs, _SEEDS[0])
+        return said is not None and wrong(programs, _SEEDS[1]) is not None, said or "no result differs"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeOracle:
-    """A call of today's program takes longer than the baseline's, by most of what it did."""
-
-    served: Served  # who compiles; one process, as two are two noises
-    ratio: float  # how much longer it took: above 1
-    alone: Callable[[], None]  # waits until nobody else works on this machine
-
-    def __call__(self, programs: Programs) -> bool:
-        """Whether the middle round takes longer, and three of four rounds are slower at all."""
-        low, middle = np.quantile(self.ratios(programs), [0.25, 0.5])
-        return bool(low > 1.0 and middle >= 1 + AS_SLOW * (self.ratio - 1))
-
-    def describe(self, programs: Programs) -> str:
-        """The middle ratio, with its spread."""
-        low, middle, high = np.quantile(self.ratios(programs), [0.1, 0.5, 0.9])
-        return f"a call takes {middle:.2f} x as long; 8 in 10 rounds lie between {low:.2f} x and {high:.2f} x"
-
-    def ratios(self, programs: Programs) -> list[float]:
-        """The ratio of each round."""
-        self.alone()
-        sides = [replace(self.served.program(programs, side), quick=False) for side in (0, 1)]
-        inputs = [self.served.inputs(programs, side, _SEEDS[0]) for side in (0, -1)]
-        return self.served.servers[1].ratios(sides, inputs, ROUNDS)
+    return oracle
 
 
-Oracle = FactOracle | ResultOracle | TimeOracle
+def slower_call(sides: Sides, ratio: float, alone: Callable[[], None]) -> Oracle:
+    """Whether a call of today's program takes longer than the baseline's, by most of the ``ratio`` that it did at first.
 
-
-def both_facts(served: Served, programs: Programs) -> tuple[dict[str, float], dict[str, float]]:
-    """What the compilers say of both sides.
-
-    Raises:
-        NoAnswerError: If one does not compile.
+    The middle round takes longer, and three of four rounds are slower at all. ``alone`` waits until nobody else works on
+    this machine.
     """
-    programs_of = [served.program(programs, side) for side in (0, 1)]
-    if served.servers[0] is served.servers[1]:
-        theirs, ours = served.servers[0].facts(programs_of)
-        return theirs, ours
-    with ThreadPoolExecutor(2) as pool:  # two processes compile at the same time
-        theirs, ours = pool.map(lambda server, one: server.facts([one])[0], served.servers, programs_of)
-    return theirs, ours
+
+    def oracle(programs: Programs) -> tuple[bool, str]:
+        low, quarter, middle, high = np.quantile(call_ratios(sides, programs, alone), [0.1, 0.25, 0.5, 0.9])
+        said = f"a call takes {middle:.2f} x as long; 8 in 10 rounds lie between {low:.2f} x and {high:.2f} x"
+        return bool(quarter > 1.0 and middle >= 1 + AS_SLOW * (ratio - 1)), said
+
+    return oracle
 
 
-def find_worse(
-    served: Served, programs: Programs, facts: Sequence[str] = REDUCED_FACTS, least: float | None = None
-) -> FactOracle | None:
-    """The fact that is worst on today's side; ``None`` if none is worse by a twentieth.
-
-    ``least`` is how much worse a smaller program must be; a power of the ratio by default.
-    """
-    theirs, ours = both_facts(served, programs)
-    found: list[tuple[float, FactOracle]] = []
-    for fact in facts:
-        less, more = (ours, theirs) if fact in LESS_IS_WORSE else (theirs, ours)
-        ratio = more[fact] / max(less[fact], 1.0)
-        oracle = FactOracle(served=served, fact=fact, least=least or ratio**AS_BAD)
-        if ratio > WORSE and oracle(programs):
-            found.append((min(ratio, 1e6), oracle))
-    return max(found, key=lambda one: one[0])[1] if found else None
+def call_ratios(sides: Sides, programs: Programs, alone: Callable[[], None]) -> list[float]:
+    """How much longer a call takes today, in each round: in one process, as two are two noises."""
+    alone()
+    both = [sides.program(programs, side) for side in (0, 1)]
+    return sides.servers[1].ratios(both, [inputs_of(one, _SEEDS[0]) for one in both], ROUNDS)

@@ -12,50 +12,78 @@ from pathlib import Path
 import numpy as np
 
 from jaxgate.ext.opinion.ask import WITHOUT_LIBRARIES
-from jaxgate.ext.repro import contents, edit, modules
+from jaxgate.ext.repro import edit, modules
 from jaxgate.ext.repro.compile_server import CompileServer, NoAnswerError
 from jaxgate.ext.repro.delta_debugging import Move, Reduction, Step
+from jaxgate.ext.repro.flat import FlatProgram, numbers, sizes
 from jaxgate.ext.repro.jax_code import NotWrittenError, jax_code, lowered_again
 from jaxgate.ext.repro.model import REDUCED_FACTS, AnonymousProgram, Reduced
-from jaxgate.ext.repro.oracles import Oracle, Programs, ResultOracle, Served, TimeOracle, find_worse
+from jaxgate.ext.repro.oracles import Oracle, Programs, Sides, call_ratios, find_worse, slower_call, wrong_result
 from jaxgate.keep.machine import Machine
 from jaxgate.model.outcome import UsageError
 
 COARSE = 8
 """Into how many parts a program is divided to find where it can be cut: the middle is tried first."""
+SLOWER = 1.2
+"""From here on a longer call is something to reduce: less drowns in the noise of a few rounds."""
 
 
 def moves() -> list[Move[Programs]]:
     """Ways to make programs smaller, the boldest first. Both sides lose the same."""
     seats: dict[str, int] = {}  # the seat that each value gets where it becomes an input: no two share one
 
-    def give(programs: Programs, parts: Sequence[str]) -> Programs | None:
-        for name in parts:
+    def take(text: str, names: Sequence[str]) -> str | None:
+        for name in names:
             seats.setdefault(name, 1000 + len(seats))
-        return _all(programs, lambda text: edit.cut(text, inputs=parts, seats=seats))
+        return edit.taking(text, {name: seats[name] for name in names})
 
-    def return_one(programs: Programs, parts: Sequence[str]) -> Programs | None:
-        return _all(programs, lambda text: edit.cut(text, output=parts[0]))
+    def keep_less(text: str, parts: Sequence[str]) -> str | None:
+        begin, end = map(int, parts[0].split(":"))
+        kept = [number for number in range(FlatProgram(text).outputs) if not begin <= number < end]
+        return edit.keeping(text, kept) if kept else None
+
+    def resize(text: str, parts: Sequence[str]) -> str | None:
+        one, other = map(int, parts[0].split(":"))
+        return edit.resized(text, one, other)
+
+    def move(
+        name: str,
+        parts: Callable[[Programs], list[str]],
+        change: Callable[[str, Sequence[str]], str | None],
+        *,
+        one_by_one: bool = False,
+    ) -> Move[Programs]:
+        def without(programs: Programs, parts: Sequence[str]) -> Programs | None:
+            found = tuple(changed for text in programs if (changed := change(text, parts)) is not None)
+            return found if len(found) == len(programs) else None
+
+        return Move(name=name, parts=parts, without=without, one_by_one=one_by_one)
 
     return [
-        Move(name="has its constants written out", parts=lambda _: ["all"], without=_fold, one_by_one=True),
-        Move(name="is given values", parts=_shared, without=give),
-        Move(name="returns less", parts=_ranges, without=_return_less, one_by_one=True),
-        Move(name="returns one value", parts=_coarse, without=return_one, one_by_one=True),
-        Move(name="leaves operations out", parts=_shared, without=_bypass),
-        Move(name="does a loop once", parts=_loops, without=_unloop, one_by_one=True),
-        Move(name="has smaller arrays", parts=_sizes, without=_resize, one_by_one=True),
-        Move(name="counts less far", parts=_numbers, without=_renumber, one_by_one=True),
+        move("has its constants written out", lambda _: ["all"], lambda text, _: edit.folded(text), one_by_one=True),
+        move("is given values", _shared, take),
+        move("returns less", _ranges, keep_less, one_by_one=True),
+        move("returns one value", _coarse, lambda text, parts: edit.returning(text, parts[0]), one_by_one=True),
+        move("leaves operations out", _shared, edit.bypassed),
+        move("does a loop once", _loops, lambda text, parts: edit.without_loop(text, int(parts[0])), one_by_one=True),
+        move("has smaller arrays", _sizes, resize, one_by_one=True),
+        move(
+            "counts less far",
+            _numbers,
+            lambda text, parts: edit.renumbered(text, parts[0], int(parts[0]) // 2),
+            one_by_one=True,
+        ),
     ]
 
 
 def size(programs: Programs) -> tuple[int, ...]:
     """What shall become small: operations, then results, then computed numbers, then bounds of loops."""
+    found = [FlatProgram(text) for text in programs]
     return (
-        sum(contents.count(text) for text in programs),
-        sum(contents.outputs_of(text) for text in programs),
-        sum(contents.elements(text) for text in programs),
-        sum(int(number) for text in programs for number in contents.numbers(text)),
+        sum(one.count for one in found),
+        sum(one.outputs for one in found),
+        sum(one.elements for one in found),
+        sum(int(number) for text in programs for number in numbers(text)),
     )
 
 
@@ -67,7 +95,7 @@ def reduce_programs(
 
     def shows(programs: Programs) -> bool:
         try:
-            return oracle(programs)
+            return oracle(programs)[0]
         except (NoAnswerError, ValueError):  # it may end its compiler: what does not compile or run shows nothing
             return False
 
@@ -75,20 +103,9 @@ def reduce_programs(
     yield from search.steps(start)
 
 
-def _all(programs: Programs, change: Callable[[str], str | None]) -> Programs | None:
-    """All sides, changed; ``None`` if a side cannot be."""
-    found: list[str] = []
-    for text in programs:
-        changed = change(text)
-        if changed is None:
-            return None
-        found.append(changed)
-    return tuple(found)
-
-
 def _shared(programs: Programs) -> list[str]:
     """Values that all sides compute, in the first one's order."""
-    first, *others = (contents.values(text) for text in programs)
+    first, *others = (FlatProgram(text).values for text in programs)
     return [name for name in first if all(name in other for other in others)]
 
 
@@ -104,7 +121,7 @@ def _coarse(programs: Programs) -> list[str]:
 
 def _ranges(programs: Programs) -> list[str]:
     """Runs of results that could go: halves, quarters and so on."""
-    count = contents.outputs_of(programs[0])
+    count = FlatProgram(programs[0]).outputs
     length, found = count // 2, list[str]()
     while length:
         found += [f"{begin}:{min(begin + length, count)}" for begin in range(0, count, length)]
@@ -112,49 +129,17 @@ def _ranges(programs: Programs) -> list[str]:
     return found
 
 
-def _return_less(programs: Programs, parts: Sequence[str]) -> Programs | None:
-    begin, end = map(int, parts[0].split(":"))
-    kept = [number for number in range(contents.outputs_of(programs[0])) if not begin <= number < end]
-    return _all(programs, lambda text: edit.cut(text, kept=kept)) if kept else None
-
-
-def _fold(programs: Programs, _: Sequence[str]) -> Programs | None:
-    found = tuple(edit.folded(text) or text for text in programs)
-    return found if found != programs else None
-
-
-def _bypass(programs: Programs, parts: Sequence[str]) -> Programs | None:
-    return _all(programs, lambda text: edit.bypassed(text, parts))
-
-
 def _loops(programs: Programs) -> list[str]:
-    return [str(number) for number in range(min(contents.loops(text) for text in programs))]
-
-
-def _unloop(programs: Programs, parts: Sequence[str]) -> Programs | None:
-    return _all(programs, lambda text: edit.without_loop(text, int(parts[0])))
+    return [str(number) for number in range(min(len(FlatProgram(text).loops) for text in programs))]
 
 
 def _sizes(programs: Programs) -> list[str]:
-    found = sorted({size for text in programs for size in contents.sizes(text)}, reverse=True)
+    found = sorted({size for text in programs for size in sizes(text)}, reverse=True)
     return [f"{one}:{other}" for one in found for other in dict.fromkeys((one // 8, one // 2)) if other]
 
 
-def _resize(programs: Programs, parts: Sequence[str]) -> Programs | None:
-    one, other = map(int, parts[0].split(":"))
-    return _all(programs, lambda text: edit.resized(text, one, other))
-
-
 def _numbers(programs: Programs) -> list[str]:
-    return sorted({number for text in programs for number in contents.numbers(text)}, key=int, reverse=True)
-
-
-def _renumber(programs: Programs, parts: Sequence[str]) -> Programs | None:
-    return _all(programs, lambda text: edit.renumbered(text, parts[0], int(parts[0]) // 2))
-
-
-SLOWER = 1.2
-"""From here on a longer call is something to reduce: less drowns in the noise of a few rounds."""
+    return sorted({number for text in programs for number in numbers(text)}, key=int, reverse=True)
 
 
 def reduce_pair(
@@ -190,12 +175,11 @@ def reduce_pair(
         machine.alone(lambda: progress(machine.awaited))
 
     with machine.hold(progress), _servers(python) as servers:
+        sides = Sides(servers=servers, wholes=(now if python is not None else baseline, now))
         try:
-            oracle = _oracle(
-                servers, start, baseline, now, about=about, least=least, other=python is not None, alone=alone
-            )
+            sides, oracle = _question(sides, start, about, least, alone)
             begin, before = clock(), size(start)[0]
-            progress(f"{before} operations show it: {oracle.describe(start)}")
+            progress(f"{before} operations show it: {oracle(start)[1]}")
             best, tries, over = start, 0, False
             try:
                 for step in reduce_programs(start, oracle, budget_s=budget_s, clock=clock):
@@ -204,11 +188,9 @@ def reduce_pair(
             except KeyboardInterrupt:
                 over = True
             took = clock() - begin
-            code = _code(best, oracle)
-            theirs, ours = _programs(best, oracle.served, baseline, now)
             return Reduced(
-                baseline=theirs, now=ours, before=before, after=size(best)[0], tries=tries, took_s=took,
-                shows=oracle.describe(best), over=over or took >= budget_s, code=code,
+                baseline=sides.program(best, 0), now=sides.program(best, 1), before=before, after=size(best)[0],
+                tries=tries, took_s=took, shows=oracle(best)[1], over=over or took >= budget_s, code=_code(best, oracle),
                 versions=(servers[0].jax, servers[1].jax),
             )  # fmt: skip
         except NoAnswerError as error:
@@ -233,41 +215,34 @@ def _servers(python: Path | None) -> Iterator[tuple[CompileServer, CompileServer
         yield there, here
 
 
-def _oracle(
-    servers: tuple[CompileServer, CompileServer],
-    start: Programs,
-    baseline: AnonymousProgram,
-    now: AnonymousProgram,
-    *,
-    about: str,
-    least: float | None,
-    other: bool,
-    alone: Callable[[], None],
-) -> Oracle:
-    """What shall be shown.
+def _question(
+    sides: Sides, start: Programs, about: str, least: float | None, alone: Callable[[], None]
+) -> tuple[Sides, Oracle]:
+    """What shall be shown, and the sides that are compared for it.
 
     Raises:
         UsageError: If the programs do not show it.
     """
-    options = (now.options if other else baseline.options, now.options)
-    served = Served(servers=servers, options=options, donated=(_donated(baseline), _donated(now)))
+    one, here = len(start) == 1, sides.servers[0] is sides.servers[1]
     if about in ("", *REDUCED_FACTS):
-        found = find_worse(served, start, (about,) if about else REDUCED_FACTS, least)
-        if found is not None:
-            return found
-    if about in ("", "time") and len(start) > 1:  # two processes would be two noises
-        timed = TimeOracle(served=served, ratio=1.0, alone=alone)
-        middle = float(np.median(timed.ratios(start)))
+        worse = find_worse(sides, start, (about,) if about else REDUCED_FACTS, least)
+        if worse is not None:
+            return sides, worse
+    if about in ("", "time") and not one:
+        middle = float(np.median(call_ratios(sides, start, alone)))
         if middle >= SLOWER:
-            return replace(timed, ratio=middle)
-    if about in ("", "results"):
-        without = {**now.options, **WITHOUT_LIBRARIES.get("cpu", {})}
-        wrong = ResultOracle(served=served if other else replace(served, options=(without, now.options)))
-        if (len(start) == 1) and wrong(start):
-            return wrong
+            return sides, slower_call(sides, middle, alone)
+    if about in ("", "results") and one:
+        if here:  # the same environment, which leaves out what may make results wrong
+            _, now = sides.wholes
+            right = replace(now, options={**now.options, **WITHOUT_LIBRARIES["cpu"]})
+            sides = replace(sides, wholes=(right, now))
+        wrong = wrong_result(sides)
+        if wrong(start)[0]:
+            return sides, wrong
     raise UsageError(
-        f"nothing to reduce: {_looked_at(about, one=len(start) == 1)}"
-        + ("" if other else "; compare with another environment: --python ENVIRONMENT/bin/python")
+        f"nothing to reduce: {_looked_at(about, one=one)}"
+        + ("; compare with another environment: --python ENVIRONMENT/bin/python" if here else "")
     )
 
 
@@ -280,26 +255,8 @@ def _looked_at(about: str, *, one: bool) -> str:
     return "facts and time of both sides agree as far as this can see; results of two programs are not compared"
 
 
-def _donated(program: AnonymousProgram) -> frozenset[int]:
-    return frozenset(program.places[at] for at in program.donated)
-
-
 def _text(program: AnonymousProgram) -> str:
     return edit.prepared(modules.without_locations(program.payload), program.places)
-
-
-def _programs(
-    best: Programs, served: Served, baseline: AnonymousProgram, now: AnonymousProgram
-) -> tuple[AnonymousProgram, AnonymousProgram]:
-    """Both sides as programs that a file can hold."""
-    found = []
-    for side, whole in ((0, baseline), (1, now)):
-        small, text = served.program(best, side), best[side] if len(best) > 1 else best[0]
-        arrays = replace(
-            whole, payload=small.payload, inputs=small.inputs, outputs=small.outputs, donated=small.donated
-        )
-        found.append(replace(arrays, places=tuple(contents.seats_of(text)), options=dict(small.options)))
-    return found[0], found[1]
 
 
 def _code(best: Programs, oracle: Oracle) -> str:
@@ -309,7 +266,7 @@ def _code(best: Programs, oracle: Oracle) -> str:
     try:
         code = jax_code(best[0])
         inputs, _ = modules.array_types(modules.parse(best[0]))
-        again = edit.prepared(lowered_again(code, inputs), contents.seats_of(best[0]))
-        return code if oracle((again,)) else ""
+        again = edit.prepared(lowered_again(code, inputs), FlatProgram(best[0]).seats)
+        return code if oracle((again,))[0] else ""
     except (NotWrittenError, NoAnswerError, ValueError):
         return ""

@@ -1,8 +1,8 @@
 """Compiles programs for whoever asks, in the environment that it is started in: ``python -I server.py``.
 
 It needs jax and NumPy only, so that any other environment can run it. A question and its answer are each one line of
-JSON. Each question has ``programs``: modules in base64, each with ``donated`` and ``options``; and says what it wants
-to know of them: ``facts``, ``results`` for ``inputs``, or ``ratios`` of their times.
+JSON. Each question has ``programs``: modules in base64, each with ``donated`` and ``options``. The answer has their
+``facts``; where there are ``inputs`` the ``results`` of the only program, and with ``rounds`` ``ratios`` of their times.
 """
 
 from __future__ import annotations
@@ -91,8 +91,7 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
     if "rounds" in question:
         return {"ratios": ratios(executables, inputs, question["rounds"])}
     if inputs:
-        runs = [[executable(*given) for given in inputs] for executable in executables]
-        return {"results": [[[pack(np.asarray(one)) for one in results] for results in of] for of in runs]}
+        return {"results": [pack(np.asarray(one)) for one in executables[0](*inputs[0])]}
     return {"facts": [facts(executable) for executable in executables]}
 
 
