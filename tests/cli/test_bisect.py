@@ -1,5 +1,6 @@
 """``jaxgate bisect`` as it is typed: the answer, the table, an interruption, and one line for what makes no sense."""
 
+import argparse
 import re
 import shutil
 from functools import partial
@@ -14,11 +15,13 @@ from support.fakes import Lab
 
 from jaxgate.cli import main as cli
 from jaxgate.ext.bisect.revisions import Revisions
-from jaxgate.ext.bisect.run import Asked, bisect, find_test, support_files
+from jaxgate.ext.bisect.run import bisect, find_test, support_files
 from jaxgate.model.outcome import UsageError
 from jaxgate.processes.pytest_child import judge_test, record_selection
 
 NODE = "test_model.py::test_step"
+TYPED = dict.fromkeys(("bad", "over", "fact", "tests"), "") | {"compare_with": "good", "also": []}
+TYPED |= {"first_parent": False, "reset": False}
 COMMITS = 4
 
 
@@ -62,7 +65,7 @@ def search(project):
         revisions = partial(
             Revisions, record=partial(record_selection, run=run_until), judge=partial(judge_test, run=run_until)
         )
-        return bisect(Asked(case=case, **asked), arguments, search=revisions)
+        return bisect(argparse.Namespace(**TYPED | {"case": case, "rest": arguments} | asked), search=revisions)
 
     start.runs = runs
     return start

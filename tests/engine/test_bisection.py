@@ -10,7 +10,7 @@ from jaxgate.ext.bisect.judge import remaining
 from jaxgate.ext.bisect.kept import read_bisection
 from jaxgate.ext.bisect.model import Mark
 from jaxgate.ext.bisect.revisions import Compared, NotMeasuredError
-from jaxgate.ext.bisect.search import AlikeError, Question, Search
+from jaxgate.ext.bisect.search import AlikeError, Search
 from jaxgate.model.decision import Status
 from jaxgate.model.outcome import UsageError
 from jaxgate.model.verdict import Finding
@@ -46,19 +46,21 @@ class Measured:
         self.broken, self.sides, self.times, self.changes = broken, sides, times or {}, changes
         self.asked, self.duels, self.untested, self.interrupt, self.sees = [], [], 0, None, None
 
-    def measure(self, revision, *, copied):
+    copied = False
+
+    def measure(self, revision):
         if revision == self.interrupt:
             raise KeyboardInterrupt
         number = NAMES.index(revision)
         self.asked.append(revision)
-        if number in self.broken or (number < self.untested and not copied):
+        if number in self.broken or (number < self.untested and not self.copied):
             raise NotMeasuredError("SyntaxError: invalid syntax" if number in self.broken else "it has no such test")
         return self._of(number)
 
-    def known(self, revision, *, copied):
+    def known(self, revision):
         return self._of(NAMES.index(revision)) if revision in self.asked else None
 
-    def compare(self, revision, *, copied, timed):
+    def compare(self, revision, *, timed):
         number = NAMES.index(revision)
         status, ratio = Status.UNDECIDED, None
         if timed:
@@ -80,13 +82,13 @@ def start(measured, folder, said=None, **question):
     """A search of these revisions."""
     said = [] if said is None else said
     return Search(
-        Question(**question),
         Line(),
         measured,
         folder / "question.json",
         begin=said.append,
         end=said.append,
         clock=lambda: 0.0,
+        **{"fact": "", "asked": "good", "copied": None, **question},
     )
 
 

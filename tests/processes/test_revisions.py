@@ -69,8 +69,8 @@ def made(tmp_path):
 def test_a_revision_is_recorded_once(made):
     """In a process that measures no time, records what breaks a claim, and does not wait for the machine."""
     revisions, seen = made(baseline())
-    first = revisions.measure("jax-1", copied=True)
-    assert revisions.measure("jax-1", copied=True) == first == revisions.known("jax-1", copied=True) == baseline()
+    first = revisions.measure("jax-1")
+    assert revisions.measure("jax-1") == first == revisions.known("jax-1") == baseline()
     ((side, chosen),) = seen
     assert chosen.paths == ("perf/test_scan.py::test_scan[rnn]",)
     assert side.arguments == ("--benchmark-disable",)
@@ -81,23 +81,25 @@ def test_a_revision_is_recorded_once(made):
 def test_todays_tests_record_apart_from_a_revisions_own(made):
     """Another question of the same range must not take the one for the other: it would skip all newer commits."""
     revisions, seen = made(baseline())
-    revisions.measure("jax-1", copied=True)
-    assert revisions.known("jax-1", copied=False) is None
-    revisions.measure("jax-1", copied=False)
+    revisions.copied = True
+    revisions.measure("jax-1")
+    revisions.copied = False
+    assert revisions.known("jax-1") is None
+    revisions.measure("jax-1")
     assert len(seen) == 2
 
 
 def test_a_case_is_known_by_any_of_its_names(made):
     """If it is the only one of its test; by that of the question where there are several."""
-    assert made(baseline(case="perf.scan/rnn"))[0].measure("a", copied=False).case == "perf.scan/rnn"
+    assert made(baseline(case="perf.scan/rnn"))[0].measure("a").case == "perf.scan/rnn"
     two = baseline(case="perf.scan/rnn"), baseline(case=CASE)
-    assert made(*two)[0].measure("b", copied=False).case == CASE
+    assert made(*two)[0].measure("b").case == CASE
 
 
 def test_a_test_with_several_cases_needs_a_name(made):
     with pytest.raises(UsageError, match="has several cases, name one before it: scan/lstm, scan/rnn"):
-        made(baseline(), baseline(case="scan/lstm"), case="")[0].measure("a", copied=False)
-    assert made(baseline(), case="")[0].measure("b", copied=False).case == CASE
+        made(baseline(), baseline(case="scan/lstm"), case="")[0].measure("a")
+    assert made(baseline(), case="")[0].measure("b").case == CASE
 
 
 @pytest.mark.parametrize(
@@ -115,19 +117,19 @@ def test_what_records_nothing_is_one_line(made, how, reason):
     """The error that pytest quotes comes before its last word; nothing is kept."""
     revisions, _ = made(**how)
     with pytest.raises(NotMeasuredError) as error:
-        revisions.measure("jax-1", copied=False)
+        revisions.measure("jax-1")
     assert str(error.value) == reason
-    assert revisions.known("jax-1", copied=False) is None
+    assert revisions.known("jax-1") is None
 
 
 def test_another_case_of_the_test_is_not_taken_for_it(made):
     with pytest.raises(NotMeasuredError, match="it records scan/lstm, not scan/rnn"):
-        made(baseline(case="scan/lstm"))[0].measure("a", copied=False)
+        made(baseline(case="scan/lstm"))[0].measure("a")
 
 
 def test_a_revision_that_cannot_be_built_is_one_line(made):
     with pytest.raises(NotMeasuredError, match=r"^ERROR: No matching distribution found$"):
-        made(baseline())[0].measure("gone", copied=False)
+        made(baseline())[0].measure("gone")
 
 
 def test_a_recording_that_was_interrupted_is_not_taken(made):
@@ -138,10 +140,10 @@ def test_a_recording_that_was_interrupted_is_not_taken(made):
     again, _ = made(baseline(facts={"temp_bytes": 5}))
     again._record, whole = interrupted, again._record
     with pytest.raises(KeyboardInterrupt):
-        again.measure("jax-1", copied=False)
-    assert again.known("jax-1", copied=False) is None
+        again.measure("jax-1")
+    assert again.known("jax-1") is None
     again._record = whole
-    assert again.measure("jax-1", copied=False).facts.temp_bytes == 5
+    assert again.measure("jax-1").facts.temp_bytes == 5
 
 
 def test_recordings_of_two_environments_are_compared_by_their_facts(made):
@@ -149,9 +151,9 @@ def test_recordings_of_two_environments_are_compared_by_their_facts(made):
     here, there = baseline(facts={"temp_bytes": 90_000}), baseline()
     here = replace(here, environment={**here.environment, "jax": "0.10.3"})
     (good, _), (bad, _) = made(there), made(here)
-    good.measure("jax-1", copied=False)
-    bad.measure("jax-2", copied=False)
-    found = bad.compare("jax-2", copied=False, timed=False)
+    good.measure("jax-1")
+    bad.measure("jax-2")
+    found = bad.compare("jax-2", timed=False)
     (fact,) = [finding for finding in found.findings if finding.kind == "fact"]
     assert (fact.name, fact.status, fact.now, fact.against) == ("temp_bytes", Status.REGRESSED, 90_000, 20_000)
     assert "against   jax==1; jax 0.10.2 → 0.10.3" in found.text
@@ -187,8 +189,8 @@ def test_a_run_judges_a_revision_against_the_good_side(made, tmp_path):
 
     revisions, _ = made(baseline(), within=Two(["--with"]), judge=judge)
     for revision in ("jax-1", "jax-2"):
-        revisions.measure(revision, copied=False)
-    found = revisions.compare("jax-2", copied=False, timed=True)
+        revisions.measure(revision)
+    found = revisions.compare("jax-2", timed=True)
     assert (found.time, found.ratio, found.text) == (Status.SLOWER, 1.2, "red")
     assert asked == [["--with", str(tmp_path / "recorded/jax-1")]]
 
@@ -201,8 +203,8 @@ def test_a_slow_down_that_nobody_confirmed_decides_nothing(made, option, status)
     alone = {**JUDGED, "time": {**JUDGED["time"], "confirmed": []}}
     revisions, _ = made(baseline(), within=Two([option]), judge=lambda *_: {"cases": [alone]})
     for revision in ("jax-1", "jax-2"):
-        revisions.measure(revision, copied=False)
-    found = revisions.compare("jax-2", copied=False, timed=True)
+        revisions.measure(revision)
+    found = revisions.compare("jax-2", timed=True)
     assert found.time is status
     assert (found.sees is None) is (status is Status.UNDECIDED)
 
@@ -210,20 +212,20 @@ def test_a_slow_down_that_nobody_confirmed_decides_nothing(made, option, status)
 def test_a_run_that_judges_nothing_is_one_line(made):
     revisions, _ = made(baseline(), within=Two(["--with"]), judge=lambda *_: {"cases": []})
     for revision in ("jax-1", "jax-2"):
-        revisions.measure(revision, copied=False)
+        revisions.measure(revision)
     with pytest.raises(NotMeasuredError, match="nothing was judged of scan/rnn"):
-        revisions.compare("jax-2", copied=False, timed=True)
+        revisions.compare("jax-2", timed=True)
     with pytest.raises(NotMeasuredError, match="it was not recorded"):
-        revisions.compare("jax-3", copied=False, timed=True)
+        revisions.compare("jax-3", timed=True)
 
 
 def test_a_case_may_move_by_its_own_tolerance_from_release_to_release(made):
     """As everywhere: what its workload allows is no regression."""
     (good, _), (bad, _) = made(baseline()), made(baseline(facts={"temp_bytes": 90_000}))
     bad._record = noting(bad._record, Tolerance(fact="temp_bytes", relative=9.0, why="measured"))
-    good.measure("jax-1", copied=False)
-    bad.measure("jax-2", copied=False)
-    found = bad.compare("jax-2", copied=False, timed=False)
+    good.measure("jax-1")
+    bad.measure("jax-2")
+    found = bad.compare("jax-2", timed=False)
     assert [finding.name for finding in found.findings if finding.status is Status.REGRESSED] == []
 
 

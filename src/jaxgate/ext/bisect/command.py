@@ -49,7 +49,6 @@ def add(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 
 def _bisect(known: argparse.Namespace) -> int:
-    from jaxgate.ext.bisect.run import Asked, bisect  # noqa: PLC0415 - loads what `jaxgate --help` does without
+    from jaxgate.ext.bisect.run import bisect  # noqa: PLC0415 - loads what `jaxgate --help` does without
 
-    names = ("case", "good", "bad", "over", "fact", "compare_with", "tests", "first_parent", "reset")
-    return bisect(Asked(also=tuple(known.also), **{name: getattr(known, name) for name in names}), known.rest)
+    return bisect(known)

@@ -62,18 +62,28 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """Whose revisions are measured."""
+    """A case and its test, whose revisions are measured."""
 
-    case: str  # its name; empty takes the one that the test has
-    test: str  # pytest node id
+    case: str  # its name; empty where only the test was named, and says which case it has
+    test: str  # pytest node id, relative to the root folder of the tests
     names: frozenset[str]  # all names that the case may have
+
+    @property
+    def file(self) -> Path:
+        """The file of the test, relative to the root folder of the tests."""
+        return Path(self.test.partition("::")[0])
 
 
 class Revisions:
     """The revisions of one range, each measured once.
 
     ``waits`` is told once for whom a run waits, where another one has the machine; time that it waits does not count.
+
+    Attributes:
+        copied: Whether today's tests lie over each of them.
     """
+
+    copied = False
 
     def __init__(
         self,
@@ -90,14 +100,14 @@ class Revisions:
         self._subject, self._range, self._folder = subject, within, folder
         self._record, self._judge = record, judge
 
-    def measure(self, revision: str, *, copied: bool) -> Baseline:
+    def measure(self, revision: str) -> Baseline:
         """What the test records of a revision; read back where it was recorded before.
 
         Raises:
             NotMeasuredError: If it records nothing of this case.
             UsageError: If the test has several cases, and none was named.
         """
-        into = self._into(revision, copied=copied)
+        into = self._into(revision)
         found = self._read(into)
         if found is not None:
             return found
@@ -105,7 +115,7 @@ class Revisions:
         for folder in (aside, into):
             shutil.rmtree(folder, ignore_errors=True)
         aside.mkdir(parents=True)
-        with self._opened(revision, copied=copied) as side, self._machine.hold(self._waits):
+        with self._opened(revision) as side, self._machine.hold(self._waits):
             failed = self._record(_recording(side, aside / _NOTES), Selection((self._subject.test,), "", ""), aside)
         found = self._read(aside)
         if found is None:
@@ -113,23 +123,24 @@ class Revisions:
         aside.rename(into)
         return found
 
-    def known(self, revision: str, *, copied: bool) -> Baseline | None:
+    def known(self, revision: str) -> Baseline | None:
         """What a revision recorded, if it did."""
-        return self._read(self._into(revision, copied=copied))
+        return self._read(self._into(revision))
 
-    def compare(self, revision: str, *, copied: bool, timed: bool) -> Compared:
+    def compare(self, revision: str, *, timed: bool) -> Compared:
         """Hold a revision against the good side.
 
         Raises:
             NotMeasuredError: If the comparison comes to no result.
         """
-        good, here = self.known(self._range.good, copied=copied), self.known(revision, copied=copied)
+        good, here = self.known(self._range.good), self.known(revision)
         if good is None or here is None:
             raise NotMeasuredError("it was not recorded")
-        against = self._range.against(self._into(self._range.good, copied=copied), timed=timed)
+        against = self._range.against(self._into(self._range.good), timed=timed)
         if not against:
-            return self._recordings(here, good, self._tolerances(revision, here.case, copied=copied))
-        with self._opened(revision, copied=copied) as side, self._machine.hold(self._waits, alone=timed):
+            note = read_notes(self._into(revision) / _NOTES).cases.get(here.case)
+            return self._recordings(here, good, () if note is None else note.tolerances)
+        with self._opened(revision) as side, self._machine.hold(self._waits, alone=timed):
             results = self._judge(_unhindered(side), self._subject.test, against, self._folder)
         found = [one for one in results.get("cases", ()) if one["case"] == good.case]
         if not found:
@@ -150,22 +161,17 @@ class Revisions:
         )
 
     @contextmanager
-    def _opened(self, revision: str, *, copied: bool) -> Iterator[Side]:
+    def _opened(self, revision: str) -> Iterator[Side]:
         """An open revision; whatever keeps tests from running in it is one kind of error."""
         try:
-            with self._range.opened(revision, copied=copied) as side:
+            with self._range.opened(revision, copied=self.copied) as side:
                 yield side
         except (UsageError, OSError) as error:
             raise NotMeasuredError(_reason(str(error))) from None
 
-    def _tolerances(self, revision: str, case: str, *, copied: bool) -> Sequence[Tolerance]:
-        """Facts of the case that may move by another amount than the policy says, as its workload said there."""
-        note = read_notes(self._into(revision, copied=copied) / _NOTES).cases.get(case)
-        return () if note is None else note.tolerances
-
-    def _into(self, revision: str, *, copied: bool) -> Path:
+    def _into(self, revision: str) -> Path:
         """Where a revision's recording lies for later questions; today's tests record apart from its own."""
-        return self._folder / ("recorded-by-todays-tests" if copied else "recorded") / revision
+        return self._folder / ("recorded-by-todays-tests" if self.copied else "recorded") / revision
 
     def _read(self, folder: Path) -> Baseline | None:
         """The baseline of the case among those of a recording."""

@@ -8,13 +8,14 @@ The module finds the test of a case, knows what measurements depend on, and runs
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -27,10 +28,10 @@ from jaxgate.cli.pytest_arguments import IniError, divided, project_of, suite, u
 from jaxgate.ext.bisect.git_bisect import CommitRange
 from jaxgate.ext.bisect.judge import BISECTED
 from jaxgate.ext.bisect.kept import forget, forget_old, question_file, search_folder
-from jaxgate.ext.bisect.model import RUN_TIME, AskedSide, Mark
+from jaxgate.ext.bisect.model import RUN_TIME, Mark
 from jaxgate.ext.bisect.releases import ReleaseRange, between, releases_of
 from jaxgate.ext.bisect.revisions import Range, Revisions, Subject
-from jaxgate.ext.bisect.search import AlikeError, Answer, Question, Search
+from jaxgate.ext.bisect.search import AlikeError, Answer, Search
 from jaxgate.ext.bisect.text import bisection_table, compared_with, first_bad_lines, moved_twice
 from jaxgate.ext.upgrade.venv import installed_versions
 from jaxgate.keep.baselines import baseline_files, recorded_by
@@ -48,23 +49,9 @@ from jaxgate.settings import NAMED_LIKE
 _MOST = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaseTest:
-    """A case and its test."""
-
-    case: str  # its name; empty where only the test was named, and says which case it has
-    test: str  # pytest node id, relative to the root folder of the tests
-    names: frozenset[str]  # all names that the case may have
-
-    @property
-    def file(self) -> Path:
-        """The file of the test, relative to the root folder of the tests."""
-        return Path(self.test.partition("::")[0])
-
-
 def find_test(
     named: str, paths: Sequence[str], *, project: Path, baselines: Path, environ: Mapping[str, str], here: Path
-) -> CaseTest:
+) -> Subject:
     """Find the test of a case, by its name or by the test's node id; a node id among the paths is the test.
 
     Raises:
@@ -77,14 +64,14 @@ def find_test(
         raise UsageError(f"expected one test that is there, found {', '.join(nodes)}")
     if nodes:
         names = _names(nodes[0])
-        return CaseTest(case="" if "::" in named else named, test=nodes[0], names=names)
+        return Subject(case="" if "::" in named else named, test=nodes[0], names=names)
     known = sorted(test for test in recorded_by(baselines, named) if (project / test.partition("::")[0]).is_file())
     if known:
-        return CaseTest(case=named, test=known[0], names=frozenset({named}))
+        return Subject(case=named, test=known[0], names=frozenset({named}))
     tests = collect_tests(project, typed, environ)
     found = [test for test in tests if named in _names(test)]
     if len(found) == 1:
-        return CaseTest(case=named, test=found[0], names=_names(found[0]))
+        return Subject(case=named, test=found[0], names=_names(found[0]))
     if found:
         raise UsageError(f"several tests may have the case {named}: {shortlist(found, _MOST)}; name one in its place")
     every = {f"{path.parent.name}/{path.stem}" for path in baseline_files(baselines)}
@@ -163,28 +150,12 @@ _FOUND, _OPEN, _REFUSED, _INTERRUPTED = 0, 1, 2, 130
 _refuse = partial(refuse, "bisect", code=_REFUSED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What was typed."""
-
-    case: str  # the case, or the node id of its test
-    good: str  # commit or release
-    bad: str = ""  # as `good`; empty for the last commit, or the release that is installed
-    over: str = ""  # a package whose releases are searched; empty for commits
-    fact: str = ""  # the quantity to follow; empty for the first that moved
-    compare_with: AskedSide = "good"  # the side that each revision is compared with
-    tests: str = ""  # `own` or `today`; empty lets the good side decide
-    also: tuple[str, ...] = ()  # files to copy beside today's test
-    first_parent: bool = False  # whether merged branches count as their merge
-    reset: bool = False  # forget the searches and environments that are kept
-
-
-def bisect(asked: Asked, arguments: Sequence[str], *, search: Callable[..., Revisions] = Revisions) -> int:
-    """Search, print what was found, and give the exit code. ``arguments`` are pytest's: paths, and options of each run."""
+def bisect(asked: argparse.Namespace, *, search: Callable[..., Revisions] = Revisions) -> int:
+    """Search, print what was found, and give the exit code. The ``rest`` is pytest's: paths, and options of each run."""
     try:
         if asked.reset:
             return reset()
-        return _search(asked, arguments, search)
+        return _search(asked, search)
     except AlikeError as error:
         tell(why=str(error))
         say(f"{COMMAND}: {error}")
@@ -208,11 +179,11 @@ def reset() -> int:
     return _FOUND
 
 
-def _search(asked: Asked, arguments: Sequence[str], search: Callable[..., Revisions]) -> int:
+def _search(asked: argparse.Namespace, search: Callable[..., Revisions]) -> int:
     _check(asked)
     here = Path.cwd()
     project = project_of(here)
-    paths, options = divided(arguments)
+    paths, options = divided(asked.rest)
     baselines = usual_folder(here)
     environ = fresh_environment(os.environ, options)
     case = find_test(
@@ -229,13 +200,14 @@ def _search(asked: Asked, arguments: Sequence[str], search: Callable[..., Revisi
         raise UsageError("another run of the same search is under way") from None
     with alone:
         _announce(asked, case, within, files)
-        subject = Subject(case=case.case, test=case.test, names=case.names)
         copied = {"own": False, "today": True}.get(asked.tests) if within.unit == "commit" else False
-        question = Question(fact=asked.fact, asked=asked.compare_with, copied=copied)
-        revisions = search(subject, within, folder, waits=begin)
+        revisions = search(case, within, folder, waits=begin)
         file = question_file(folder, asked.fact, asked.compare_with)
+        found = Search(
+            within, revisions, file, fact=asked.fact, asked=asked.compare_with, copied=copied, begin=begin, end=say
+        )
         try:
-            answer = Search(question, within, revisions, file, begin=begin, end=say).run()
+            answer = found.run()
         except (AlikeError, UsageError):
             within.close()
             raise
@@ -244,7 +216,7 @@ def _search(asked: Asked, arguments: Sequence[str], search: Callable[..., Revisi
     return _FOUND if len(answer.first_bad) == 1 else _OPEN
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: argparse.Namespace) -> None:
     """Refuse what makes no sense before anything is looked at.
 
     Raises:
@@ -264,11 +236,11 @@ def _check(asked: Asked) -> None:
 
 
 def _range(
-    asked: Asked,
+    asked: argparse.Namespace,
     options: Sequence[str],
     *,
     project: Path,
-    case: CaseTest,
+    case: Subject,
     files: Sequence[Path],
     environ: Mapping[str, str],
 ) -> tuple[Range, Path]:
@@ -298,7 +270,7 @@ def _range(
     return commits, folder
 
 
-def _announce(asked: Asked, case: CaseTest, within: Range, files: Sequence[Path]) -> None:
+def _announce(asked: argparse.Namespace, case: Subject, within: Range, files: Sequence[Path]) -> None:
     revisions = within.revisions
     good, bad = within.short(within.good), within.short(within.bad)
     number = plural(len(revisions) - 1, within.unit)
@@ -309,7 +281,7 @@ def _announce(asked: Asked, case: CaseTest, within: Range, files: Sequence[Path]
         say(f"today's tests are copied over each commit: {', '.join(map(str, files))}")
 
 
-def _report(answer: Answer, asked: Asked, within: Range) -> None:
+def _report(answer: Answer, asked: argparse.Namespace, within: Range) -> None:
     """Print the table, which side it compares with, the answer, and the text of the first bad revision."""
     state, quantity = answer.state, answer.state.quantity
     assert quantity is not None

@@ -30,16 +30,6 @@ _BY_CLOCK = (Status.SLOWER, Status.FASTER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What is searched for."""
-
-    fact: str = ""  # the quantity to follow; empty takes the first that moved
-    asked: AskedSide = "good"  # the side that each revision is compared with
-    # whether today's tests lie over each revision; `None` does so where the good side lacks the test
-    copied: bool | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What a search found."""
 
@@ -54,22 +44,29 @@ class AlikeError(Exception):
 
 
 class Search:
-    """One search."""
+    """One search, for a ``fact``, or for the first that moved where it is empty.
+
+    Each revision is compared with the side that is ``asked``. ``copied`` lets today's tests lie over each revision; ``None``
+    does so where the good side lacks the test.
+    """
 
     def __init__(
         self,
-        question: Question,
         within: Range,
         revisions: Revisions,
         file: Path,
         *,
+        fact: str,
+        asked: AskedSide,
+        copied: bool | None,
         begin: Callable[[str], None],
         end: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._question, self._range, self._revisions, self._file = question, within, revisions, file
+        self._fact, self._asked = fact, asked
+        self._range, self._revisions, self._file = within, revisions, file
         self._begin, self._end, self._clock = begin, end, clock
-        self.state = read_bisection(file) or Bisection(copied=question.copied)
+        self.state = read_bisection(file) or Bisection(copied=copied)
 
     def run(self) -> Answer:
         """Search until the first bad revision is known, or nothing is left to try.
@@ -103,8 +100,9 @@ class Search:
         begin = self._clock()
         problem = ""
         for copied in (False, True) if self.state.copied is None else (self.state.copied,):
+            self._revisions.copied = copied
             try:
-                found = self._revisions.measure(revision, copied=copied)
+                found = self._revisions.measure(revision)
             except NotMeasuredError as error:
                 problem = str(error)
             else:
@@ -123,11 +121,11 @@ class Search:
         self._begin("what differs between the two sides")
         facts = self._compared(timed=False)
         moved = moved_facts(facts.findings)
-        wanted = [finding for finding in moved if self._question.fact in ("", finding.name)]
+        wanted = [finding for finding in moved if self._fact in ("", finding.name)]
         chosen: Finding | None = next(iter(wanted), None)
         worse = chosen is not None and chosen.status is Status.REGRESSED
         timed = None
-        if not worse and self._question.fact in ("", RUN_TIME) and (chosen is None or self._range.unit == "commit"):
+        if not worse and self._fact in ("", RUN_TIME) and (chosen is None or self._range.unit == "commit"):
             timed = self._compared(timed=True)
         if timed is not None and (timed.time is Status.SLOWER or (timed.time is Status.FASTER and chosen is None)):
             quantity, text = _time_of(timed), timed.text
@@ -145,7 +143,7 @@ class Search:
         try:
             if timed:
                 return self._duelled(self._range.bad)
-            return self._revisions.compare(self._range.bad, copied=bool(self.state.copied), timed=False)
+            return self._revisions.compare(self._range.bad, timed=False)
         except NotMeasuredError as error:
             self._end("not compared")
             raise UsageError(f"the two sides cannot be compared: {error}") from None
@@ -155,8 +153,7 @@ class Search:
         open_ = [one for one in facts.findings if one.status in (Status.INVALID, Status.STALE_BASELINE)]
         if open_:
             return f"the two sides cannot be compared: {open_[0].name}: {open_[0].detail}"
-        fact = self._question.fact
-        if fact and fact != RUN_TIME:
+        if (fact := self._fact) and fact != RUN_TIME:
             figures = [getattr(side if hasattr(side, fact) else side.facts, fact) for side in (good, bad)]
             return f"{fact} is the same on both sides: {show(fact, figures[0])} and {show(fact, figures[1])}"
         time_ = "" if timed is None else f"; time is {timed.time}: {timed.reason}"
@@ -173,7 +170,7 @@ class Search:
         )
         begin = self._clock()
         try:
-            measured = self._revisions.measure(revision, copied=bool(self.state.copied))
+            measured = self._revisions.measure(revision)
             self._refuse_other(measured)
             probe = self._timed(measured, revision) if quantity.clocked else self._counted(measured, revision, quantity)
         except NotMeasuredError as error:
@@ -187,7 +184,7 @@ class Search:
         figure = getattr(measured if hasattr(measured, quantity.name) else measured.facts, quantity.name)
         if figure is None:
             raise NotMeasuredError(f"{quantity.name} is not known there")
-        mark = quantity.mark(figure, self._question.asked)
+        mark = quantity.mark(figure, self._asked)
         return Probe(revision=revision, mark=mark, figure=float(figure), why=likeness(quantity, figure))
 
     def _timed(self, measured: Baseline, revision: str) -> Probe:
@@ -210,7 +207,7 @@ class Search:
     def _duelled(self, revision: str) -> Compared:
         """Hold a revision against the good side with the clock; again where that does not decide."""
         for _ in range(TRIES):
-            found = self._revisions.compare(revision, copied=bool(self.state.copied), timed=True)
+            found = self._revisions.compare(revision, timed=True)
             if found.time is not Status.UNDECIDED:
                 break
         return found
@@ -224,7 +221,7 @@ class Search:
             Probe(revision=self._range.bad, mark=Mark.BAD, figure=quantity.bad, why="", text=self.state.text),
         )
         for probe in (*ends, *self.state.probes):
-            known = self._revisions.known(probe.revision, copied=bool(self.state.copied))
+            known = self._revisions.known(probe.revision)
             if probe.mark is not Mark.SKIPPED and known is not None and is_same_program(measured, known):
                 return probe
         return None
@@ -235,7 +232,7 @@ class Search:
         Raises:
             NotMeasuredError: Says why.
         """
-        good = self._revisions.known(self._range.good, copied=bool(self.state.copied))
+        good = self._revisions.known(self._range.good)
         assert good is not None
         if measured.hardware != good.hardware:
             raise NotMeasuredError(f"it ran on {measured.hardware.slug}, the good side on {good.hardware.slug}")
@@ -251,7 +248,7 @@ class Search:
             return probe.text
         self._begin(f"the verdict of {self._range.short(revision)} against the good side")
         try:
-            found = self._revisions.compare(revision, copied=bool(self.state.copied), timed=quantity.clocked)
+            found = self._revisions.compare(revision, timed=quantity.clocked)
         except NotMeasuredError as error:
             self._end(f"not compared: {error}")
             return ""
