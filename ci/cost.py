@@ -21,9 +21,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate.engine.duels.baseline_duel import BaselineDuels
+from jaxgate.engine.duels.baseline_duel import BaselineDuels, Margins
 from jaxgate.engine.duels.duel_processes import DuelBudget
-from jaxgate.engine.duels.noise_floors import Margins
 from jaxgate.engine.instruments import Instruments
 from jaxgate.judge.difference import Difference
 from jaxgate.judge.verdict import judge

@@ -269,7 +269,7 @@ def test_every_folder_is_a_room():
 
 JOINTS = {
     "energy": "engine/duels/baseline_duel engine/instruments engine/run/ending judge/verdict model/measurement "
-    "model/verdict observe/measure observe/measure_eager observe/observation observe/tools plugin/case_row "
+    "model/verdict observe/measure observe/measure_eager observe/observation observe/tools plugin/benchmark_rows "
     "report/results report/text",
     "growth": "__init__ ext/loop/judge judge/causes/suspects judge/verdict model/computation model/measurement model/verdict "
     "observe/arguments/function_case observe/measure report/results report/text",
@@ -277,7 +277,7 @@ JOINTS = {
     "start": "plugin/hooks",
     "watch": "plugin/hooks",
     "history": "cli/pytest_arguments engine/instruments engine/run/ending engine/run/orphans engine/run/session ext/diff/command "
-    "ext/diff/sides keep/waivers model/verdict plugin/session_start report/pull_request report/results "
+    "ext/diff/sides keep/waivers model/verdict plugin/gating_run report/pull_request report/results "
     "report/text",
     "opinion": "engine/instruments engine/run/session ext/repro/compile_server ext/repro/oracles ext/repro/reduction ext/repro/run judge/verdict "
     "model/verdict",
@@ -286,11 +286,11 @@ JOINTS = {
     "parts": "cli/main engine/run/ending engine/run/result_files plugin/gating_run plugin/options/kinds",
     "profile": "engine/instruments engine/run/session model/outcome model/verdict report/case_page report/text",
     "targets": "cli/gate engine/instruments engine/run/session keep/baselines model/chips model/workload "
-    "observe/hlo/demand observe/measure observe/observation observe/tools plugin/gate plugin/session_start",
+    "observe/hlo/demand observe/measure observe/observation observe/tools plugin/gate plugin/gating_run",
     "store": "keep/programs",
     "times": "engine/repeats engine/run/session plugin/modes/trim",
     "upgrade": "engine/run/session ext/bisect/releases ext/bisect/revisions ext/bisect/run plugin/gating_run "
-    "plugin/session_start plugin/terminal",
+    "plugin/terminal",
 }
 """Which modules of the core, or of another capability, know one. One that is gone is taken out; a new one is a decision."""
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterator
+from dataclasses import asdict
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from jaxgate.model.measurement import Measurement
     from jaxgate.model.numbers import Samples
+    from jaxgate.model.verdict import Verdict
 
 
 class ReplayTimer:
@@ -97,6 +100,33 @@ def replay(item: pytest.Item, benchmark: Any, samples: Samples | None) -> None:
 
 def _nothing() -> None:
     """What pytest-benchmark calls while the timer replays."""
+
+
+def row_of(verdict: Verdict, measurement: Measurement) -> dict[str, Any]:
+    """What a row says of a case: its verdict so far, with all facts and phases, throughput and energy where they are known."""
+    from jaxgate.ext.energy.model import Energy  # noqa: PLC0415 - what only gates need
+    from jaxgate.model.chips import utilisation  # noqa: PLC0415 - likewise
+
+    samples, amount, energy = measurement.samples, measurement.amount, verdict.cost.energy
+    row: dict[str, Any] = {
+        "case": verdict.case,
+        "verdict": str(verdict.status),
+        "hardware": measurement.hardware.slug,
+        "program": measurement.fingerprints.program,
+        "analytic_flops": measurement.analytic_flops,
+    }
+    if samples is not None:
+        row |= {"contract": samples.contract, "p50_ns": samples.percentile_ns(50), "p99_ns": samples.percentile_ns(99)}
+    if samples is not None and amount is not None and samples.run_ns > 0:
+        per_second = amount.count * 1e9 / samples.run_ns
+        row |= {"unit": amount.unit, "per_second": per_second}
+        if amount.bus_factor is not None:
+            row["bus_per_second"] = per_second * amount.bus_factor
+    if isinstance(energy, Energy):
+        row |= {"call_uj": energy.call_uj, "energy_resolution": energy.resolution, "idle_watts": energy.idle_watts}
+        if verdict.cost.amount is not None:
+            row["per_joule"] = energy.per_joule(verdict.cost.amount)
+    return {**row, "mfu": utilisation(measurement), **asdict(measurement.facts), **asdict(measurement.phases)}
 
 
 _FEW = ["median", "iqr", "rounds"]

@@ -34,11 +34,9 @@ from jaxgate.observe.machine.jax_settings import all_settings, settings_of
 from jaxgate.observe.machine.virtual_devices import devices_here, usual_size
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
-from jaxgate.plugin.benchmark_rows import another_row, replay
-from jaxgate.plugin.case_row import row_of
+from jaxgate.plugin.benchmark_rows import another_row, replay, row_of
 from jaxgate.plugin.gate_arguments import known_options, refuse_other_kinds, usage_errors
-from jaxgate.plugin.gated_test import GatedTest
-from jaxgate.plugin.reports import Capturing, hold
+from jaxgate.plugin.reports import Capturing, GatedTest, hold
 from jaxgate.report.case_page import report_sections
 from jaxgate.report.results import verdict_properties
 from jaxgate.report.text import explain, in_short

@@ -1,4 +1,4 @@
-"""pytest's reports of tests that gate: passed without a gate, held until fresh processes have confirmed, expected to fail."""
+"""A test and its gates, and what pytest reports of it: passed without a gate, held until confirmed, expected to fail."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 from jaxgate.engine.run.progress import CONFIRMING
 from jaxgate.judge.timing.confirmation import PROBES, blames_machine, too_many
-from jaxgate.model.verdict import Verdict
-from jaxgate.plugin.gated_test import GatedTest
+from jaxgate.model.decision import Status
+from jaxgate.model.verdict import TimeVerdict, Verdict
 from jaxgate.plugin.stash import GATE, SUSPECT
 from jaxgate.report.case_page import BUFFERS, CHANGES
 from jaxgate.report.results import verdict_properties
@@ -36,29 +36,108 @@ class HeldCase:
 
 
 @dataclass(slots=True)
-class HeldTest:
-    """A test that waits until the verdicts of all of its cases are final."""
+class GatedTest:
+    """What came of the gates of one test so far, in the order of their calls.
 
-    test: GatedTest  # what came of its gates
-    cases: dict[str, HeldCase] = field(default_factory=dict)  # its cases with provisional verdicts, by name
-    # its reports, held back; none if it failed for another reason, and is red already
-    reports: list[pytest.TestReport] = field(default_factory=list)
+    After a red gate with a name the next gates still run; the test fails once, at its end. One whose verdict is provisional
+    waits until fresh processes have confirmed it.
+    """
+
+    item: pytest.Item  # the test
+    # why each case fails; empty where it does not, or waits to be confirmed
+    texts: dict[str, str] = field(default_factory=dict)
+    verdicts: list[Verdict] = field(default_factory=list)  # the verdicts that are final
+    named: bool = False  # whether its gates have names, so that there may be several
+    over: bool = False  # whether its function has come to its end
+    calls: int = 0  # how many gates were called
+    failed_at_its_end: bool = False  # whether it fails for its named gates, and for nothing else
+    waiting: dict[str, HeldCase] = field(default_factory=dict)  # its cases with provisional verdicts, by name
+    # its reports, held back while a case waits; none if it failed for another reason, and is red already
+    held: list[pytest.TestReport] = field(default_factory=list)
+
+    @property
+    def used(self) -> bool:
+        """Whether a gate was called."""
+        return bool(self.calls)
+
+    @property
+    def text(self) -> str:
+        """Why the test fails: all that is red; empty if nothing is."""
+        return "\n\n".join(filter(None, self.texts.values()))
+
+    @property
+    def accuses_machine(self) -> bool:
+        """Whether it fails for no other reason than that the machine is the suspect."""
+        red = [verdict for verdict in self.verdicts if verdict.fails]
+        return bool(red) and all(verdict.accuses_machine for verdict in red)
+
+    def begin(self, name: str | None) -> None:
+        """Count a call of the gate.
+
+        Raises:
+            TypeError: If it is not the only one, and not each of them has a name.
+        """
+        self.calls += 1
+        if self.calls == 1:
+            self.named = name is not None
+            return
+        several = "expected one call of gate in a test, found a second"
+        if name is None:
+            raise TypeError(f"{several}; give each a name of its own: gate(..., name='eval')")
+        if not self.named:
+            kept = next(iter(self.texts), "").rpartition("/")[2]
+            raise TypeError(f"{several}; give the first a name, too: with name={kept!r} it keeps its baseline")
+
+    def claim(self, case: str) -> None:
+        """Note the case of a call.
+
+        Raises:
+            TypeError: If another call of this test has it.
+        """
+        if case in self.texts:
+            raise TypeError(f"expected a name of its own for each gate of a test, found `{case}` twice")
+        self.texts[case] = ""
+
+    def fail(self, case: str, text: str) -> None:
+        """Let a case fail the test: at its end where there may be other gates, else at once.
+
+        Raises:
+            pytest.fail.Exception: If it fails at once.
+        """
+        self.texts[case] = text
+        if not self.named or self.over:
+            pytest.fail(text, pytrace=False)
+
+    def end(self, error: BaseException | None) -> None:
+        """End the test's function, which ended in an error or did not.
+
+        Raises:
+            pytest.fail.Exception: If a named gate is red, and nothing else has made the test fail.
+        """
+        self.over = True
+        if not self.named or not self.text:
+            return
+        if error is None or isinstance(error, (pytest.skip.Exception, pytest.xfail.Exception)):
+            self.failed_at_its_end = True
+            pytest.fail(self.text, pytrace=False)
+        if isinstance(error, pytest.fail.Exception) and not error.pytrace:  # a call that somebody wrote wrongly
+            pytest.fail(f"{self.text}\n\n{error.msg}", pytrace=False)
+        self.item.add_report_section("call", RED_BEFORE, self.text)
 
 
+RED_BEFORE = "jaxgate: what was red before that"
 MOST_LINES = 24
 """Lines of buffers and differences of programs that several red cases print together."""
 ON_PAGES = pytest.StashKey[bool]()
 """Whether buffers and differences of programs are left to the pages of the red cases."""
-HELD = pytest.StashKey[dict[str, HeldTest]]()
+HELD = pytest.StashKey[dict[str, GatedTest]]()
+"""The tests with cases that wait, by node id; of one that was run again the last."""
 
 
 def hold(test: GatedTest, case: str, capture: Capturing, row: dict[str, Any]) -> None:
     """Hold back the reports of a test until the verdict of a case is final."""
-    waiting = test.item.config.stash.setdefault(HELD, {})
-    known = waiting.get(test.item.nodeid)
-    if known is None or known.test is not test:
-        known = waiting[test.item.nodeid] = HeldTest(test)
-    known.cases[case] = HeldCase(capture, row)
+    test.item.config.stash.setdefault(HELD, {})[test.item.nodeid] = test
+    test.waiting[case] = HeldCase(capture, row)
 
 
 def adapt(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
@@ -69,10 +148,8 @@ def adapt(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
     """
     held = item.config.stash.get(HELD, {}).get(item.nodeid)
     if call.when == "teardown":
-        if (
-            held is not None and held.reports and not report.failed
-        ):  # the end of a test that is not over: junit would close it, as passed
-            held.reports.append(copy.copy(report))
+        if held is not None and held.held and not report.failed:
+            held.held.append(copy.copy(report))  # the end of a test that is not over: junit would close it, as passed
             report.when = report.outcome = SUSPECT  # type: ignore[assignment]  # pytest knows no such outcome
         return
     gate = item.stash.get(GATE, None)
@@ -80,8 +157,8 @@ def adapt(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestRep
     if report.passed and test is not None and not test.used:
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} passed without calling gate(...): nothing was measured"
-    if held is not None and (not report.failed or held.test.failed_at_its_end):
-        held.reports.append(copy.copy(report))
+    if held is not None and (not report.failed or held.failed_at_its_end):
+        held.held.append(copy.copy(report))
         report.outcome = SUSPECT  # type: ignore[assignment]  # pytest knows no such outcome
     elif report.passed and test is not None:
         mark_expected(report, test.verdicts)
@@ -143,8 +220,8 @@ def confirm_held(config: pytest.Config, session: GateSession) -> None:
     probed: list[Verdict] = []
     machine = many and not any(case.size for case in result.provisional.values())
     for case in in_order(result.provisional, many=many):
-        provisional, waiting = result.provisional.pop(case), held[result.tests[case]]
-        capturing = waiting.cases.pop(case)  # with its arrays
+        provisional, test = result.provisional.pop(case), held[result.tests[case]]
+        capturing = test.waiting.pop(case)  # with its arrays
         is_probe = many and len(probed) < PROBES and bool(provisional.size)
         with session.progress(case) as progress:
             progress(CONFIRMING)
@@ -158,31 +235,31 @@ def confirm_held(config: pytest.Config, session: GateSession) -> None:
             finally:  # Ctrl-C: the verdict is final all the same
                 result.verdicts.append(verdict)
         del provisional, capturing
-        settle(waiting, verdict, compiled_as=session.settings.compiled_as, elsewhere=session.settings.elsewhere)
-        if waiting.cases or not waiting.reports:  # it waits on, or failed for another reason and is red already
+        settle(test, verdict, compiled_as=session.settings.compiled_as, elsewhere=session.settings.elsewhere)
+        if test.waiting or not test.held:  # it waits on, or failed for another reason and is red already
             continue
-        result.accused += waiting.test.accuses_machine
-        _log(config, waiting.reports)
+        result.accused += test.accuses_machine
+        _log(config, test.held)
 
 
-def settle(waiting: HeldTest, verdict: Verdict, *, compiled_as: str, elsewhere: str) -> None:
+def settle(test: GatedTest, verdict: Verdict, *, compiled_as: str, elsewhere: str) -> None:
     """Give a test the final verdict of one of its cases; once no other case waits, its reports say what came of all."""
-    test, reports = waiting.test, waiting.reports
     test.verdicts.append(verdict)
     if verdict.fails:
         test.texts[verdict.case] = explain(verdict, test=test.item.nodeid, compiled_as=compiled_as, elsewhere=elsewhere)
-    if not reports:
+    if not test.held:
         return
-    for report in reports:
+    for report in test.held:
         report.user_properties += verdict_properties(verdict)
-    if waiting.cases:
+    if test.waiting:
         return
+    first = test.held[0]
     if test.text:
-        reports[0].outcome = "failed"
-        reports[0].longrepr = RedText(test.text)  # type: ignore[assignment]  # pytest asks for no more than it has
-        vars(reports[0]).pop("wasxfail", None)
-    elif reports[0].passed:
-        mark_expected(reports[0], test.verdicts)
+        first.outcome = "failed"
+        first.longrepr = RedText(test.text)  # type: ignore[assignment]  # pytest asks for no more than it has
+        vars(first).pop("wasxfail", None)
+    elif first.passed:
+        mark_expected(first, test.verdicts)
 
 
 class RedText:
@@ -210,3 +287,9 @@ def _log(config: pytest.Config, reports: Sequence[pytest.TestReport]) -> None:
             config.hook.pytest_runtest_logreport(report=report)
         else:
             worker.log_late(report)
+
+
+def nothing_decided(case: str, why: str) -> Verdict:
+    """What a gate gives its test where it does something else than to judge."""
+    time = TimeVerdict(status=Status.UNDECIDED, reason=why)
+    return Verdict(case=case, hardware=None, status=Status.UNDECIDED, fails=False, findings=(), time=time)

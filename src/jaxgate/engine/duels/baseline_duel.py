@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from jaxgate.engine.duels.duel_processes import DuelBudget, Environments, FreshDuel
 from jaxgate.engine.duels.launched_duel import differs_here, match_all, match_programs, recompiled
-from jaxgate.engine.duels.noise_floors import Margins
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.repeats import DuelRepeat, Repeat
 from jaxgate.ext.energy.run import BothEnergies, duel_energy
 from jaxgate.judge.ageing import window_note
 from jaxgate.judge.difference import Difference
-from jaxgate.judge.timing.calibration import name_margin, own_margin
+from jaxgate.judge.timing.calibration import name_margin, own_margin, why_not_applied
 from jaxgate.judge.timing.duel import LOOKS, decide, is_settled
 from jaxgate.judge.verdict import why_untimed
+from jaxgate.keep.cache import DamagedFloorsError, FloorStore
 from jaxgate.keep.programs import ProgramStore
 from jaxgate.model.baseline import StoredBaseline
+from jaxgate.model.calibration import NoiseFloor, NoiseFloors
 from jaxgate.model.decision import Decision
 from jaxgate.model.duel import BrokenDuelError, Duel
-from jaxgate.model.measurement import MAX_NAMED, InvalidCaseError
+from jaxgate.model.machine import HardwareKey
+from jaxgate.model.measurement import MAX_NAMED, InvalidCaseError, Measurement
 from jaxgate.model.program import Match, ProgramRecord, StoredProgram
 from jaxgate.model.words import shortlist
 from jaxgate.observe.arguments.lockstep import ALONE
@@ -71,6 +73,46 @@ def why_unclocked(difference: Difference, *, budget_left: bool) -> str:
 DUEL = "a duel with the baseline's program"
 Opponent = tuple[StoredProgram, Contender]
 """The baseline's program and its executable here. Holds arrays."""
+
+
+class Margins:
+    """Looks up the noise floor that a calibration of this checkout, hardware and environment gave a case.
+
+    A file that cannot be used costs one line, and never a run.
+
+    Attributes:
+        notes: What a person should know, one line each.
+    """
+
+    def __init__(self, store: FloorStore) -> None:
+        self._store = store
+        self._read: dict[HardwareKey, NoiseFloors | None] = {}
+        self.notes: list[str] = []
+
+    def floor_of(self, case: str, now: Measurement) -> NoiseFloor | None:
+        """The floor that holds for a case here, if there is one."""
+        hardware = now.hardware
+        if hardware not in self._read:
+            self._read[hardware] = None
+            try:
+                self._read[hardware] = self._store.load(hardware)
+            except DamagedFloorsError as error:
+                self._note(hardware, str(error))
+        floors = self._read[hardware]
+        if floors is None or case not in floors.cases:
+            return None
+        why_not = why_not_applied(floors, hardware, now.environment)
+        if why_not:
+            self._note(hardware, why_not)
+            return None
+        return floors.cases[case]
+
+    def _note(self, hardware: HardwareKey, reason: str) -> None:
+        path = self._store.path(hardware)
+        where = "" if path is None else f" in {os.path.relpath(path)}"
+        note = f"The calibration{where} is not used: {reason}. Calibrate again or delete it."
+        if note not in self.notes:
+            self.notes.append(note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +218,7 @@ class BaselineDuels:
         # The facts above are of this machine, whatever its clock may say.
         if unclocked:
             return replace(timing, why_not=why_not)
-        with self._charged():
+        with self.budget.charged(self.instruments.clock):
             return self._duel(observed, timing, record, before, here.contender, alike=alike, progress=progress)
 
     def _apart(
@@ -196,7 +238,7 @@ class BaselineDuels:
             ),
         )
         progress("sampling")  # nothing else may run beside it
-        with self._charged():
+        with self.budget.charged(self.instruments.clock):
             try:
                 with self.instruments.open_sides(again) as sides:
                     return self._clock(observed, timing, record, again, sides)
@@ -217,7 +259,7 @@ class BaselineDuels:
             return replace(timing, why_not=f"not all of its programs can be duelled: {matched.why_not}")
         if why_not := self._unclocked(difference):
             return replace(timing, why_not=why_not)
-        with self._charged():
+        with self.budget.charged(self.instruments.clock):
             ours = [prepare(one.now, one.leaves, contract) for one in matched.matches]
             sides = list(zip(matched.matches, ours, theirs, strict=True))
             other = [one for one in sides if differs_here(*one)]
@@ -245,15 +287,6 @@ class BaselineDuels:
 
     def _unclocked(self, difference: Difference) -> str:
         return why_unclocked(difference, budget_left=self.budget.is_left)
-
-    @contextmanager
-    def _charged(self) -> Iterator[None]:
-        """Charge what the block takes to the budget."""
-        begin = self.instruments.clock()
-        try:
-            yield
-        finally:
-            self.budget.charge(self.instruments.clock() - begin)
 
     def _duel(
         self,

@@ -169,6 +169,11 @@ class DuelBudget:
         """Whether another duel may begin."""
         return self._budget_ns is None or self._spent_ns < self._budget_ns
 
-    def charge(self, spent_ns: int) -> None:
-        """Count what a duel took."""
-        self._spent_ns += spent_ns
+    @contextmanager
+    def charged(self, clock: Callable[[], int]) -> Iterator[None]:
+        """Count what the block takes, by a clock of nanoseconds."""
+        begin = clock()
+        try:
+            yield
+        finally:
+            self._spent_ns += clock() - begin

@@ -64,19 +64,17 @@ class ReferenceDuels:
             return _not_timed("the clock is switched off (--benchmark-disable)")
         if not self.budget.is_left:
             return _not_timed("the budget for duels is spent (--perf-budget)")
-        begin = self.instruments.clock()
         try:
-            found = self._duel(claims, observed, progress)
-            if found.by.duel is not None and hold(claims, found.by.duel):
-                self.memory.save(key, found.by.duel)
+            with self.budget.charged(self.instruments.clock):
+                found = self._duel(claims, observed, progress)
+                if found.by.duel is not None and hold(claims, found.by.duel):
+                    self.memory.save(key, found.by.duel)
         except BrokenDuelError as error:
             raise InvalidCaseError("timing against the reference", str(error)) from None
         except NotReplayableError as error:
             return _not_timed(f"no duel can be run: {error}")
         except Exception as error:  # noqa: BLE001 - all else is judged; these claims are not, and say why
             return _not_timed(f"the duel failed: {describe(error)}")
-        finally:
-            self.budget.charge(self.instruments.clock() - begin)
         return found
 
     def _remembered(self, key: str, claims: Sequence[Claim]) -> ReferenceDuel | None:

@@ -14,9 +14,8 @@ from types import MappingProxyType
 from typing import Final
 
 from jaxgate.engine.case_names import CaseNames
-from jaxgate.engine.duels.baseline_duel import BaselineDuels
+from jaxgate.engine.duels.baseline_duel import BaselineDuels, Margins
 from jaxgate.engine.duels.duel_processes import DuelBudget
-from jaxgate.engine.duels.noise_floors import Margins
 from jaxgate.engine.duels.reference_duel import ReferenceDuels
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.record import Candidate

@@ -11,8 +11,10 @@ import pytest
 from jaxgate.ext.ranks.barrier import BrokenRanksError, RankBarrier, enter, first
 from jaxgate.ext.ranks.lost import RankEnding, end_process, give_up
 from jaxgate.ext.ranks.peers import AbsentRankError, first_other
-from jaxgate.plugin import session_start, time_limit
+from jaxgate.plugin import time_limit
 from jaxgate.plugin.console import Console
+from jaxgate.plugin.gating import begin
+from jaxgate.plugin.gating_run import give_devices, progress_terminal
 from jaxgate.plugin.options.table import DISTRIBUTED
 from jaxgate.plugin.stash import SETTINGS, TESTS
 from jaxgate.settings import RankSettings
@@ -57,7 +59,7 @@ class Ranks:
 
         self._session = session
         settings = self._settings
-        session_start.give_devices(self._config)
+        give_devices(self._config)
         if self._config.stash[SETTINGS].other_side:
             end_with_parent()
         timer = threading.Timer(settings.timeout_s, give_up, (self._config, settings))
@@ -187,10 +189,10 @@ class Ranks:
         if station is None:
             raise pytest.UsageError(f"{DISTRIBUTED.flag}: this process has not joined the others")
         if station.rank == 0:
-            return LeadingGate(request.node, benchmark, session_start.gate_session(self._config), station)
+            return LeadingGate(request.node, benchmark, begin(self._config).session(), station)
         if self._gates is None:  # writes nothing, remembers nothing
             settings = replace(self._config.stash[SETTINGS], as_measured=True)
-            self._gates = GateSession(settings, self._config.rootpath, terminal=session_start.terminal(self._config))
+            self._gates = GateSession(settings, self._config.rootpath, terminal=progress_terminal(self._config))
         return FollowingGate(request.node, benchmark, self._gates, station)
 
     def _meet(self, what: str, value: Any, decide: Any, *, ends: bool = True) -> Any:

@@ -24,7 +24,7 @@ from jaxgate.model.verdict import Verdict
 from jaxgate.observe.machine.environment import first_device
 from jaxgate.observe.tools import Announce
 from jaxgate.plugin.gate_arguments import usage_errors
-from jaxgate.plugin.gated_test import nothing_decided
+from jaxgate.plugin.reports import nothing_decided
 from jaxgate.processes.child import run_child
 from jaxgate.processes.pytest_child import ended, last_line, run_test
 

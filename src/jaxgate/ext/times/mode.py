@@ -11,8 +11,8 @@ from jaxgate.engine.run.progress import Progress
 from jaxgate.ext.times.text import RecordingOutcome, recording_table
 from jaxgate.model.outcome import UsageError
 from jaxgate.plugin.console import Console
+from jaxgate.plugin.gating_run import given_instruments, prefixed, progress_terminal, selection
 from jaxgate.plugin.modes.base import InsteadOfTests
-from jaxgate.plugin.session_start import given_instruments, prefixed, selection, terminal
 from jaxgate.plugin.stash import SETTINGS
 from jaxgate.processes.pytest_child import child_environment
 from jaxgate.report.printable import count_outcomes
@@ -46,7 +46,7 @@ class TimesRecorder(InsteadOfTests):
         try:
             with prefixed(RunKind.RECORD_TIMES.flag):
                 hardware = instruments.find_hardware(config.rootpath, child_environment(settings))
-            with Progress(terminal(config), RunKind.RECORD_TIMES.flag) as progress:
+            with Progress(progress_terminal(config), RunKind.RECORD_TIMES.flag) as progress:
                 self._recording.run(hardware, progress)
         except BusyMachineError as error:
             self._busy = str(error)

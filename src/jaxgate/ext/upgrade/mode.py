@@ -21,8 +21,8 @@ from jaxgate.keep.artifacts import Artifacts, ForeignFolderError
 from jaxgate.keep.files import write_atomic
 from jaxgate.model.outcome import UsageError
 from jaxgate.plugin.console import Console
+from jaxgate.plugin.gating_run import given_instruments, recording, selection
 from jaxgate.plugin.modes.base import InsteadOfTests
-from jaxgate.plugin.session_start import given_instruments, recording, selection
 from jaxgate.plugin.stash import SETTINGS
 from jaxgate.processes.pytest_child import child_environment, naming
 from jaxgate.settings import RESULTS_INTO, RunKind
