@@ -109,7 +109,6 @@ LINES = {
     "second-in-attributes": "  %x = f32[4]{0} add(%p, %p), a=all-reduce(%p), to_apply=%add",
     "second-in-a-string": '  %x = f32[4]{0} add(%p, %p), a="all-reduce(%p)", to_apply=%add',
     "second-in-half-a-string": '  %x = f32[4]{0} add(%p, %p), a={"b,"ll-reduce(%p), metadata={op_name="c"}',
-    "odd-quotes": '  %x = f32[4]{0} add(%p, %p), a={"b":"c}',
     "name-twice": "  %p = f32[4]{0} add(%p, %p)",
     "no-instruction": "  something else",
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from jaxgate.observe.hlo.parser import (
@@ -17,7 +17,7 @@ from jaxgate.observe.hlo.parser import (
 )
 from jaxgate.observe.hlo.replica_groups import Groups, read_groups
 from jaxgate.observe.hlo.shapes import Shape
-from jaxgate.observe.hlo.totals import Runs, count_runs
+from jaxgate.observe.hlo.totals import Runs, Siblings, count_runs
 
 KINDS = frozenset(
     {
@@ -88,21 +88,19 @@ class Collectives:
 
 def read_collectives(hlo: HloText) -> Collectives:
     """Find what a compiled program moves between devices."""
-    unread = [line for line in hlo.unread if COLLECTIVE_WORDS.search(line)]
-    if not hlo.entry:
-        unread.append("no entry computation: collectives are unknown")
     runs, broken = count_runs(hlo)
-    unread += broken
-    unread += find_holes(hlo)
+    unread = [line for line in hlo.unread if COLLECTIVE_WORDS.search(line)]
+    unread += [] if hlo.entry else ["no entry computation: collectives are unknown"]
+    unread += (*broken, *find_holes(hlo))
     printed: list[_Printed] = []
-    for name, instructions in hlo.computations.items():
-        starts = any(target_of(i) == "AsyncCollectiveStart" for i in instructions.values())
-        for instruction in instructions.values():
+    for name, siblings in hlo.computations.items():
+        starts = any(target_of(i) == "AsyncCollectiveStart" for i in siblings.values())
+        for instruction in siblings.values():
             kind = instruction.opcode.removesuffix("-start")
             if kind in KINDS:
-                collective, fault = _collective(kind, instruction, instructions, runs.get(name), hlo)
+                collective, fault = _collective(kind, instruction, siblings, runs.get(name), hlo)
                 unread += [f"{fault}: {instruction.opcode} %{instruction.name}"] if fault else []
-                printed += [_Printed(collective, instruction.attributes, starts)] if collective else []
+                printed += [_printed(collective, instruction, starts=starts)] if collective else []
             elif _is_unknown(instruction):
                 unread.append(cut(f"%{instruction.name} = {instruction.opcode}(…){instruction.attributes}"))
     return Collectives(found=tuple(_once(printed)), unread=tuple(unread))
@@ -110,42 +108,39 @@ def read_collectives(hlo: HloText) -> Collectives:
 
 @dataclass(frozen=True, slots=True)
 class _Printed:
-    """A collective as it stands in the text."""
+    """A collective as it stands in the text of one computation."""
 
     collective: Collective
-    attributes: str
-    starts: bool
+    repeated: tuple[object, ...] | None  # what it shares with its repetitions; `None` where it has none
+    starts: bool  # whether the computation is the one that starts it
 
 
-def _once(printed: list[_Printed]) -> Iterator[Collective]:
+def _printed(collective: Collective, instruction: Instruction, *, starts: bool) -> _Printed:
+    if '"async_collective_fusion_config"' not in instruction.attributes:
+        return _Printed(collective, None, starts)
+    channel = _CHANNEL.search(instruction.attributes)
+    # Without a channel nothing distinguishes two of them: each counts.
+    number = channel[1] if channel else id(instruction)
+    return _Printed(collective, (number, collective.kind, collective.shape, collective.groups), starts)
+
+
+def _once(printed: Sequence[_Printed]) -> Iterator[Collective]:
     """Leave out the repetitions of TPU's asynchronous collectives.
 
     There a collective that overlaps with computation is printed in the fusion that starts it, in each that it overlaps
     with, and in the one that waits for it, under one channel. Elsewhere one channel may serve several collectives.
     """
-    repeated = [index for index, each in enumerate(printed) if '"async_collective_fusion_config"' in each.attributes]
-    keys = {index: _key(printed[index]) for index in repeated}
-    started = {keys[index] for index in repeated if printed[index].starts}
-    seen: set[tuple[object, ...]] = set()
-    for index, each in enumerate(printed):
-        key = keys.get(index)
-        if key is not None and (not each.starts if key in started else key in seen):
-            continue
-        if key is not None:
-            seen.add(key)
-        yield each.collective
-
-
-def _key(printed: _Printed) -> tuple[object, ...]:
-    """What the repetitions of one collective share."""
-    channel = _CHANNEL.search(printed.attributes)
-    collective = printed.collective
-    # Without a channel nothing distinguishes two of them: each counts.
-    return (channel[1] if channel else id(printed), collective.kind, collective.shape, collective.groups)
+    started = {each.repeated for each in printed if each.starts}
+    seen: set[object] = set()
+    for each in printed:
+        again = not each.starts if each.repeated in started else each.repeated in seen
+        if each.repeated is None or not again:
+            seen.add(each.repeated)
+            yield each.collective
 
 
 def _collective(
-    kind: str, instruction: Instruction, siblings: Mapping[str, Instruction], runs: Runs | None, hlo: HloText
+    kind: str, instruction: Instruction, siblings: Siblings, runs: Runs | None, hlo: HloText
 ) -> tuple[Collective | None, str]:
     """One collective, and why it is not known in full; an unknown payload or number of runs leaves it out."""
     if runs is None:
@@ -171,9 +166,7 @@ def _collective(
     return collective, "groups not understood" if groups is None else ""
 
 
-def _payload(
-    kind: str, instruction: Instruction, siblings: Mapping[str, Instruction]
-) -> tuple[tuple[Shape, ...], int] | None:
+def _payload(kind: str, instruction: Instruction, siblings: Siblings) -> tuple[tuple[Shape, ...], int] | None:
     """The results of a collective and the bytes that one device gives or takes, whichever is more."""
     sources = instruction.operands[:1] if kind == "ragged-all-to-all" else instruction.operands
     if not sources or not all(name in siblings for name in sources):
@@ -182,17 +175,13 @@ def _payload(
     taken = instruction.shapes
     if instruction.opcode.endswith("-start"):
         # The result holds the operands, the results and maybe contexts: what waits for it names the results alone.
-        waits = (i for i in siblings.values() if i.opcode == f"{kind}-done" and instruction.name in i.operands)
-        waiting = next(waits, None)
-        count = len([shape for name in instruction.operands for shape in siblings[name].shapes if name in siblings])
-        if waiting is not None:
-            taken = waiting.shapes
-        elif len(taken) >= 2 * count:
-            taken = taken[count : 2 * count]
+        waits = (i.shapes for i in siblings.values() if i.opcode == f"{kind}-done" and instruction.name in i.operands)
+        count = sum(len(siblings[name].shapes) for name in instruction.operands if name in siblings)
+        taken = next(waits, taken[count : 2 * count] if len(taken) >= 2 * count else taken)
     return taken, max(sum(shape.nbytes for shape in given), sum(shape.nbytes for shape in taken))
 
 
-def line_near(instruction: Instruction, siblings: Mapping[str, Instruction]) -> str:
+def line_near(instruction: Instruction, siblings: Siblings) -> str:
     """Its own line, else that of the nearest instruction that it reads or that reads it; empty if none is near."""
     if instruction.line:
         return instruction.line

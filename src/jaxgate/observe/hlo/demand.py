@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from math import prod
 
@@ -20,7 +20,7 @@ from jaxgate.observe.errors import describe
 from jaxgate.observe.hlo.collectives import Collective, read_collectives
 from jaxgate.observe.hlo.parser import HloText, Instruction, is_opaque, is_product, target_of, without_strings
 from jaxgate.observe.hlo.shapes import Shape
-from jaxgate.observe.hlo.totals import CONTROL, FREE, Amounts, Siblings, add_up, computation_of
+from jaxgate.observe.hlo.totals import CONTROL, FREE, Amounts, Siblings, add_up, computation_of, root_of
 from jaxgate.observe.trace.jaxpr_cost import Work
 
 _CONTRACTED = re.compile(r'lhs_contracting_dim(?:s=\{|ensions":\[)([0-9," ]*)[\]}]')
@@ -34,28 +34,29 @@ def count_products(hlo: HloText) -> Amounts:
 
 
 def _own(instruction: Instruction, siblings: Siblings) -> Amounts:
+    opcode = instruction.opcode
     if is_opaque(instruction):
-        return Amounts(more={f"{target_of(instruction)} is opaque": None})
-    read = {"dot": _dot, "convolution": _convolution}.get(instruction.opcode)
-    if is_product(instruction):
-        read = _dot
-    if read is None:
-        unread = instruction.opcode in ("ragged-dot", "scaled-dot")
-        return Amounts(more={f"{instruction.opcode} is not counted": None} if unread else {})
+        return _open(f"{target_of(instruction)} is opaque")
+    if opcode in ("ragged-dot", "scaled-dot"):
+        return _open(f"{opcode} is not counted")
+    if opcode not in ("dot", "convolution") and not is_product(instruction):
+        return Amounts()
     operands = [siblings[name].shapes for name in instruction.operands[:2]]
-    if len(operands) < 2 or any(len(shapes) != 1 for shapes in operands):  # noqa: PLR2004 - left, right
-        return Amounts(more={f"%{instruction.name} is not understood": None})
-    left, right = operands[0][0], operands[1][0]
-    flops = read(instruction, left, right)
-    if flops is None:
-        return Amounts(more={f"%{instruction.name} is not understood": None})
-    widest = max(left, right, key=lambda shape: shape.nbytes / max(prod(shape.dims), 1))
-    return Amounts(Counter({widest.element: flops}))
+    if [len(shapes) for shapes in operands] == [1, 1]:
+        (left,), (right,) = operands
+        flops = _convolution(instruction, left, right) if opcode == "convolution" else _dot(instruction, left)
+        if flops is not None:
+            widest = max(left, right, key=lambda shape: shape.nbytes / max(prod(shape.dims), 1))
+            return Amounts(Counter({widest.element: flops}))
+    return _open(f"%{instruction.name} is not understood")
 
 
-def _dot(instruction: Instruction, left: Shape, right: Shape) -> int | None:
+def _open(reason: str) -> Amounts:
+    return Amounts(more={reason: None})
+
+
+def _dot(instruction: Instruction, left: Shape) -> int | None:
     """FLOPs of a dot, or of a call of cuBLAS, whose result comes first."""
-    del right
     found = _CONTRACTED.search(instruction.attributes)
     if found is None or not instruction.shapes:
         return None
@@ -124,49 +125,62 @@ def count_traffic(hlo: HloText) -> Amounts:
     return add_up(hlo, partial(_traffic, hlo), CONTROL)
 
 
-def in_memory(shapes: tuple[Shape, ...]) -> int:
-    """Bytes of arrays in the device's own memory, with their padding."""
-    return sum(shape.tiled_bytes for shape in shapes if shape.space == 0)
+def _size(shapes: tuple[Shape, ...]) -> int:
+    """Bytes of arrays, with their padding."""
+    return sum(shape.tiled_bytes for shape in shapes)
+
+
+def _in_memory(shapes: tuple[Shape, ...]) -> int:
+    """Bytes of those in the device's own memory."""
+    return _size(tuple(shape for shape in shapes if shape.space == 0))
 
 
 def _traffic(hlo: HloText, instruction: Instruction, siblings: Siblings) -> Amounts:
+    if is_opaque(instruction):
+        return _open(f"{target_of(instruction)} is opaque")
+    opcode = instruction.opcode
+    if opcode in FREE or opcode == "async-update" or (opcode == "custom-call" and not is_product(instruction)):
+        return Amounts()
+    nbytes = _moved(hlo, instruction, siblings)
+    return Amounts(Counter({BYTES: nbytes})) if nbytes else Amounts()
+
+
+def _moved(hlo: HloText, instruction: Instruction, siblings: Siblings) -> int:
     """What one operation reads and writes."""
     opcode = instruction.opcode
-    if is_opaque(instruction):
-        return Amounts(more={f"{target_of(instruction)} is opaque": None})
-    if opcode in FREE or (opcode == "custom-call" and not is_product(instruction)):
-        return Amounts()
-    if opcode == "async-update":  # it goes on with what was started
-        return Amounts()
     if opcode.endswith("-start"):
-        sliced = opcode.removesuffix("-start") in _SLICES
-        return _moved(0 if sliced else _read(hlo, instruction, siblings))
+        return 0 if opcode.removesuffix("-start") in _SLICES else _read(hlo, instruction, siblings)
     if opcode.endswith("-done"):
-        started = siblings.get(instruction.operands[0]) if instruction.operands else None
-        sliced = started is not None and started.opcode.removesuffix("-start") in _SLICES
-        read = sum(shape.tiled_bytes for shape in instruction.shapes) if sliced else 0
-        return _moved(read + (0 if opcode == "async-done" else in_memory(instruction.shapes)))
+        started = siblings[instruction.operands[0]].opcode if instruction.operands else ""
+        read = _size(instruction.shapes) if started.removesuffix("-start") in _SLICES else 0
+        return read + (0 if opcode == "async-done" else _in_memory(instruction.shapes))
+    read = _read(hlo, instruction, siblings)
     if opcode == "fusion":
-        inside = computation_of(instruction, hlo)
-        return _moved(_read(hlo, instruction, siblings, inside) + _written(instruction, inside, hlo))
+        return read + _written(instruction, computation_of(instruction, hlo), hlo)
     if is_product(instruction):
-        return _moved(_read(hlo, instruction, siblings) + in_memory(instruction.shapes[:1]))
-    return _moved(_read(hlo, instruction, siblings) + _result(instruction, siblings))
+        return read + _in_memory(instruction.shapes[:1])
+    whole, replaced = _in_memory(instruction.shapes), _replaced(instruction, siblings)
+    return read + (whole if replaced is None else min(whole, replaced))
 
 
-def _read(hlo: HloText, instruction: Instruction, siblings: Siblings, inside: Siblings | None = None) -> int:
+def _read(hlo: HloText, instruction: Instruction, siblings: Siblings) -> int:
     """What an operation reads of its operands, each once."""
     total = 0
-    for place, name in enumerate(instruction.operands):
-        if name in instruction.operands[:place]:
-            continue
-        whole = in_memory(siblings[name].shapes)
-        places = [index for index, other in enumerate(instruction.operands) if other == name]
-        if inside is not None:
-            total += min(whole, sum(_part(hlo, _parameter(inside, index), inside, whole) for index in places))
-        else:
-            total += min(whole, sum(_taken(instruction, index, whole) for index in places))
+    for name in dict.fromkeys(instruction.operands):
+        whole = _in_memory(siblings[name].shapes)
+        places = [place for place, other in enumerate(instruction.operands) if other == name]
+        total += min(whole, sum(_taken(hlo, instruction, place, whole) for place in places))
     return total
+
+
+def _taken(hlo: HloText, user: Instruction, place: int, whole: int) -> int:
+    """What an operation reads of the operand at a place."""
+    if user.opcode == "fusion":
+        inside = computation_of(user, hlo)
+        return _part(hlo, _parameter(inside, place), inside, whole)
+    if place == 0 and user.opcode in _SLICES:
+        return _size(user.shapes)
+    return 0 if place == 0 and user.opcode in _UPDATES else whole
 
 
 def _part(hlo: HloText, value: Instruction | None, inside: Siblings, whole: int) -> int:
@@ -176,15 +190,10 @@ def _part(hlo: HloText, value: Instruction | None, inside: Siblings, whole: int)
     total = 0
     for user in inside.values():
         for place, name in enumerate(user.operands):
-            if name != value.name:
-                continue
-            if user.opcode in ("bitcast", "copy") and not user.root:
+            if name == value.name and user.opcode in ("bitcast", "copy") and not user.root:
                 total += _part(hlo, user, inside, whole)
-            elif user.opcode == "fusion":
-                inner = computation_of(user, hlo)
-                total += _part(hlo, _parameter(inner, place), inner, whole)
-            else:
-                total += _taken(user, place, whole)
+            elif name == value.name:
+                total += _taken(hlo, user, place, whole)
     return min(total, whole)
 
 
@@ -192,55 +201,34 @@ def _parameter(inside: Siblings, number: int) -> Instruction | None:
     return next((i for i in inside.values() if i.opcode == "parameter" and i.arguments == str(number)), None)
 
 
-def _taken(user: Instruction, place: int, whole: int) -> int:
-    """What an operation reads of the operand at a place."""
-    if place == 0 and user.opcode in _SLICES:
-        return sum(shape.tiled_bytes for shape in user.shapes)
-    return 0 if place == 0 and user.opcode in _UPDATES else whole
-
-
-def _result(instruction: Instruction, siblings: Siblings) -> int:
-    """What an operation writes: of an update in place the part alone."""
-    place = _UPDATES.get(instruction.opcode)
-    if place is None or place >= len(instruction.operands):
-        return in_memory(instruction.shapes)
-    part = sum(shape.tiled_bytes for shape in siblings[instruction.operands[place]].shapes)
-    return min(part, in_memory(instruction.shapes))
+def _replaced(update: Instruction, siblings: Siblings) -> int | None:
+    """Bytes of the part that an operation replaces in place; ``None`` if it is no such operation."""
+    place = _UPDATES.get(update.opcode)
+    if place is None or place >= len(update.operands):
+        return None
+    return _size(siblings[update.operands[place]].shapes)
 
 
 def _written(fusion: Instruction, inside: Siblings, hlo: HloText) -> int:
     """What a fusion writes."""
-    root = next((i for i in inside.values() if i.root), None)
-    if root is None:
-        return in_memory(fusion.shapes)
-    makers = [inside[name] for name in root.operands] if root.opcode == "tuple" else [root]
+    root = root_of(inside)
+    makers = [] if root is None else [inside[name] for name in root.operands] if root.opcode == "tuple" else [root]
     if len(makers) != len(fusion.shapes):
-        return in_memory(fusion.shapes)
+        return _in_memory(fusion.shapes)
     pairs = zip(makers, fusion.shapes, strict=True)
-    return sum(min(in_memory((shape,)), _made(maker, inside, hlo, shape)) for maker, shape in pairs)
+    return sum(min(_in_memory((shape,)), _made(maker, inside, hlo, shape)) for maker, shape in pairs)
 
 
 def _made(maker: Instruction, inside: Siblings, hlo: HloText, shape: Shape) -> int:
     """What is new of a fusion's result: all of it, or what is replaced in an operand."""
-    for step in _back(maker, inside):
-        place = _UPDATES.get(step.opcode)
-        if place is not None and place < len(step.operands):
-            return sum(part.tiled_bytes for part in inside[step.operands[place]].shapes)
-        if step.opcode == "fusion" and len(step.shapes) == 1:
-            return _written(step, computation_of(step, hlo), hlo)
+    replaced = _replaced(maker, inside)
+    if replaced is not None:
+        return replaced
+    if maker.opcode == "fusion" and len(maker.shapes) == 1:
+        return _written(maker, computation_of(maker, hlo), hlo)
+    if maker.opcode == "bitcast" and maker.operands:
+        return _made(inside[maker.operands[0]], inside, hlo, shape)
     return shape.tiled_bytes
-
-
-def _back(value: Instruction, inside: Siblings) -> Iterator[Instruction]:
-    """A value, and what it is a view of."""
-    yield value
-    while value.opcode == "bitcast" and value.operands and value.operands[0] in inside:
-        value = inside[value.operands[0]]
-        yield value
-
-
-def _moved(nbytes: int) -> Amounts:
-    return Amounts(Counter({BYTES: nbytes})) if nbytes else Amounts()
 
 
 _TYPES = re.compile(r"(\w+)\[")

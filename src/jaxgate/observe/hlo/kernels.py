@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from jaxgate.model.measurement import APART
 from jaxgate.observe.hlo.parser import HloText, Instruction, is_opaque, is_product, target_of
@@ -25,6 +26,7 @@ from jaxgate.observe.hlo.totals import (
     add_up,
     called,
     computation_of,
+    root_of,
     why_unread,
 )
 
@@ -65,14 +67,14 @@ def read_kernels(hlo: HloText) -> Kernels:
     unread = why_unread(hlo)
     if unread:
         return Kernels(unread=unread)
-    found = add_up(hlo, lambda instruction, siblings: _own(instruction, siblings, hlo), CONTROL, dearest=True)
+    found = add_up(hlo, partial(_own, hlo), CONTROL, dearest=True)
     copied, apart = found.counts.pop(_BYTES, 0), found.counts.pop(_APART, 0)
     return Kernels(
         counts=dict(sorted(found.counts.items())), copied_bytes=copied, scattered_bytes=apart, lines=_lines(hlo)
     )
 
 
-def _own(instruction: Instruction, siblings: Siblings, hlo: HloText) -> Amounts:
+def _own(hlo: HloText, instruction: Instruction, siblings: Siblings) -> Amounts:
     opcode = instruction.opcode
     if opcode in FREE or opcode.endswith(("-done", "-update")):
         return Amounts()
@@ -88,7 +90,7 @@ def _label(instruction: Instruction, siblings: Siblings, hlo: HloText) -> str:
     if _copies(instruction, siblings, hlo):
         return f"copy {instruction.shapes[0].label}"
     if instruction.opcode == "fusion":
-        root = next((one for one in computation_of(instruction, hlo).values() if one.root), None)
+        root = root_of(computation_of(instruction, hlo))
         return f"fused {root.opcode}" if root else "fusion"
     return target_of(instruction) or instruction.opcode
 
@@ -103,9 +105,8 @@ def _jumps(instruction: Instruction, siblings: Siblings, hlo: HloText) -> Counte
         arrays = [inside[name].shapes[0] for name in one.operands if name in inside and inside[name].shapes]
         axis = arrays[0].fastest if arrays else None
         if axis is not None and axis in _axes(one, _INDEXED[one.opcode]) and arrays[0].dims[axis] > 1:
-            moved = (
-                one.shapes if one.opcode == "gather" else arrays[-len(one.shapes) :]
-            )  # a scatter's updates stand last
+            # A scatter's updates stand last.
+            moved = one.shapes if one.opcode == "gather" else arrays[-len(one.shapes) :]
             if _chosen(one, arrays[0], moved[0], axis) == 1:
                 found[f"{one.opcode}{APART}{arrays[0].label}"] += sum(shape.nbytes for shape in moved)
     return found

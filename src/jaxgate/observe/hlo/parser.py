@@ -10,69 +10,60 @@ from jaxgate.observe.hlo.shapes import SHAPE, Shape, read_shapes
 from jaxgate.observe.source_lines import is_project_file, short_path
 
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
-_ROW = re.compile(r'([0-9]{1,9}) (?:"((?:[^"\\]|\\.)*)"|\{([^{}]*)\})\s*')
+_ROW = re.compile(r'([0-9]{1,9}) (?:"((?:[^"\\]|\\.)*)"|(\{[^{}]*\}))\s*')
 _FIELD = re.compile(r"(\w+)=([0-9]{1,9})\b")
 _FRAME_ID = re.compile(r"\bstack_frame_id=([0-9]{1,9})\b")
 _BESIDE = re.compile(r'\bsource_file="((?:[^"\\]|\\.)*)" source_line=([0-9]{1,9})\b')
 
 
-@dataclass(slots=True, kw_only=True)
-class SourceTables:
-    """The tables of one module, filled line by line."""
+@dataclass(slots=True)
+class _SourceTables:
+    """The tables of one module that say where its instructions come from: of each, the rows by number."""
 
     files: dict[int, str] = field(default_factory=dict)
-    places: dict[int, tuple[int, int]] = field(default_factory=dict)
-    frames: dict[int, tuple[int, int]] = field(default_factory=dict)
-    _open: str = ""
-    _known: dict[int, str] = field(default_factory=dict)
-
-    def close(self) -> None:
-        """End the table that is being read: an empty line stands between two."""
-        self._open = ""
+    rows: dict[str, dict[int, dict[str, int]]] = field(default_factory=lambda: {table: {} for table in _TABLES})
+    open: str = ""  # the table that is being read
+    known: dict[int, str] = field(default_factory=dict)  # lines of frames that were asked for
 
     def take(self, line: str) -> bool:
         """Read one line; whether it belongs to a table."""
         if line in _TABLES:
-            self._open = line
+            self.open = line
             return True
-        row = _ROW.fullmatch(line) if self._open else None
+        row = _ROW.fullmatch(line) if self.open else None
         if row is None:
             return False
-        number, fields = int(row[1]), {name: int(value) for name, value in _FIELD.findall(row[3] or "")}
-        if self._open == "FileNames" and row[2] is not None:
-            self.files[number] = row[2]
-        elif self._open == "FileLocations" and {"file_name_id", "line"} <= fields.keys():
-            self.places[number] = (fields["file_name_id"], fields["line"])
-        elif self._open == "StackFrames" and "file_location_id" in fields:
-            self.frames[number] = (fields["file_location_id"], fields.get("parent_frame_id", 0))
-        else:
-            return self._open == "FunctionNames"
+        if self.open == "FileNames":
+            self.files[int(row[1])] = row[2] or ""
+        self.rows[self.open][int(row[1])] = {name: int(value) for name, value in _FIELD.findall(row[3] or "")}
         return True
 
     def project_line(self, attributes: str) -> str:
         """``file:line`` of the innermost frame of the project, by an instruction's attributes; empty if unknown."""
         if match := _FRAME_ID.search(attributes):
             number = int(match[1])
-            if number not in self._known:
-                self._known[number] = self._innermost(number)
-            return self._known[number]
-        if match := _BESIDE.search(attributes):
-            return f"{short_path(match[1])}:{match[2]}" if is_project_file(match[1]) else ""
-        return ""
+            if number not in self.known:
+                self.known[number] = self._innermost(number)
+            return self.known[number]
+        match = _BESIDE.search(attributes)
+        return _line(match[1], match[2]) if match else ""
 
     def _innermost(self, number: int) -> str:
+        frames, places = self.rows["StackFrames"], self.rows["FileLocations"]
         # jaxlib 0.10 and 0.12 print the parent's number plus one, so that the outermost frame is its own parent.
-        shift = 1 if any(parent == frame for frame, (_, parent) in self.frames.items()) else 0
-        seen: set[int] = set()
-        while number in self.frames and number not in seen:
-            seen.add(number)
-            place, parent = self.frames[number]
-            file, line = self.places.get(place, (0, 0))
-            path = self.files.get(file, "")
-            if is_project_file(path):
-                return f"{short_path(path)}:{line}"
-            number = parent - shift
+        shift = any(fields.get("parent_frame_id") == frame for frame, fields in frames.items())
+        passed: set[int] = set()
+        while number in frames and number not in passed:
+            passed.add(number)
+            place = places.get(frames[number].get("file_location_id", 0), {})
+            if line := _line(self.files.get(place.get("file_name_id", 0), ""), place.get("line", 0)):
+                return line
+            number = frames[number].get("parent_frame_id", 0) - shift
         return ""
+
+
+def _line(path: str, line: object) -> str:
+    return f"{short_path(path)}:{line}" if is_project_file(path) else ""
 
 
 UNREAD_CHARACTERS = 120
@@ -80,16 +71,12 @@ UNREAD_CHARACTERS = 120
 
 COLLECTIVE_WORDS = re.compile(r"all-|collective|reduce-scatter|replica_groups|source_target_pairs")
 """What a line says that may move data between devices."""
-_MENTION = re.compile(r"(?:all-|collective-|reduce-scatter|ragged-)[\w-]*\(")
-"""A collective being applied. A valid line has one at most: two would be two lines run together."""
 _START = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = ")
 _OPCODE = re.compile(r" ([a-z][\w\-]*)(?=\()")
 _HEADER = re.compile(r"(ENTRY )?%?([\w.\-]+) (?:\(.*\) -> .+ )?\{")
 _FLAT = re.compile(r'\([^()"]*\)')
 _PARENTHESIS = re.compile(r'"(?:[^"\\]|\\.)*"|[()]')
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_SETTINGS = re.compile(r"\{\w+ = [^{}]*\}")
-"""Settings that a call hands to its library: ``backend_config={index = 0 : ui64}``."""
 _OPERAND = re.compile(r"%([\w.\-]+)")
 _DEFINED = re.compile(r"%([\w.\-]+) = (?:.* )?[a-z][\w\-]*\(")
 """An unread line that still shows which operation it applies: it would say so if that were a collective."""
@@ -127,11 +114,20 @@ def read_hlo(text: str) -> HloText:
     """Read ``compiled.as_text()`` of any backend; any text is taken, and what is no HLO ends in ``unread``."""
     reader = _Reader()
     for line in text.split("\n"):
-        if line.strip():
-            reader.take(line)
-        else:
-            reader.tables.close()
-    return reader.finish()
+        if not line.strip():
+            reader.tables.open = ""  # an empty line stands between two
+        elif not reader.take(line):
+            reader.unread.append(cut(line))
+    if reader.current is not None:
+        within = next(reversed(reader.computations))
+        reader.unread.append(f"the text ends within {within}: later collectives are unknown")
+    return HloText(
+        computations=reader.computations,
+        entry=reader.entry,
+        num_partitions=_number(reader.module, "num_partitions"),
+        replica_count=_number(reader.module, "replica_count"),
+        unread=tuple(reader.unread),
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -139,59 +135,41 @@ class _Reader:
     """What the lines so far gave."""
 
     computations: dict[str, dict[str, Instruction]] = field(default_factory=dict)
-    current: dict[str, Instruction] | None = None
+    current: dict[str, Instruction] | None = None  # the computation that is being read
     entry: str = ""
     module: str = ""
-    tables: SourceTables = field(default_factory=SourceTables)
+    tables: _SourceTables = field(default_factory=_SourceTables)
     unread: list[str] = field(default_factory=list)
 
-    def take(self, line: str) -> None:
-        if line[0] == "}" and (line == "}" or line.startswith("}, ")) and self.current is not None:
+    def take(self, line: str) -> bool:
+        """Read one line; whether it was understood."""
+        if self.current is None:
+            return self._outside(line)
+        if line == "}" or line.startswith("}, "):
             self.current = None
-        elif self.current is not None and line[0] in " \t":
-            self._instruction(line)
-        elif not self._outside(line) or _MENTION.search(line):
-            self.unread.append(cut(line))
-
-    def finish(self) -> HloText:
-        if self.current is not None:
-            self.unread.append(
-                f"the text ends within {next(reversed(self.computations))}: later collectives are unknown"
-            )
-        module = self.module
-        return HloText(
-            computations=self.computations,
-            entry=self.entry,
-            num_partitions=_number(module, "num_partitions"),
-            replica_count=_number(module, "replica_count"),
-            unread=tuple(self.unread),
-        )
+            return True
+        if line[0] not in " \t":
+            self._outside(line)  # what it begins is read, but something is missing before it
+            return False
+        instruction = _instruction(line, self.tables)
+        return instruction is not None and self.current.setdefault(instruction.name, instruction) is instruction
 
     def _outside(self, line: str) -> bool:
-        """Read a line that is no instruction; whether it was understood."""
-        if match := _HEADER.fullmatch(line):
-            name, closed = match[2], self.current is None
-            if name in self.computations or (match[1] and self.entry):
-                self.current = None  # the lines that follow are unread, each with what it mentions
-                return False
-            self.current = self.computations[name] = {}
-            self.entry = name if match[1] else self.entry
-            return closed
         if line.startswith("HloModule ") and not self.module:
             self.module = line
             return True
-        return self.tables.take(line)
+        header = _HEADER.fullmatch(line)
+        if header is None:
+            return self.tables.take(line)
+        self.current = None  # where a name comes twice, the lines that follow are unread, each with what it mentions
+        if header[2] in self.computations or (header[1] and self.entry):
+            return False
+        self.current = self.computations[header[2]] = {}
+        self.entry = header[2] if header[1] else self.entry
+        return True
 
-    def _instruction(self, line: str) -> None:
-        instruction = _instruction(line, self.tables)
-        current = self.current
-        if instruction is None or current is None or instruction.name in current:
-            self.unread.append(cut(line))
-        else:
-            current[instruction.name] = instruction
 
-
-def _instruction(line: str, tables: SourceTables) -> Instruction | None:
+def _instruction(line: str, tables: _SourceTables) -> Instruction | None:
     """Read one line of a computation, or nothing if any part of it is not as expected."""
     start = _START.match(line)
     if start is None:
@@ -207,30 +185,20 @@ def _instruction(line: str, tables: SourceTables) -> Instruction | None:
     flat = _FLAT.match(line, opens)
     closes = flat.end() if flat else _closing(line, opens)
     arguments, attributes = line[opens + 1 : closes - 1], line[closes:]
-    if not closes or (attributes and not attributes.startswith(", ")) or _is_run_on(line, opcode[1], attributes):
+    if not closes or (attributes and not attributes.startswith(", ")) or "(%" in attributes:  # two lines run together
         return None
     name = _OP_NAME.search(attributes)
     return Instruction(
         name=start[2],
         opcode=opcode[1],
         shapes=shapes,
-        operands=tuple(_OPERAND.findall(arguments)) if "%" in arguments else (),
+        operands=tuple(_OPERAND.findall(arguments)),
         arguments=arguments,
         attributes=attributes,
         op_name=name[1].replace("\\'", "'") if name else "",
         line=tables.project_line(attributes),
         root=start[1] is not None,
     )
-
-
-def _is_run_on(line: str, opcode: str, attributes: str) -> bool:
-    """Whether a second instruction hides in a line: a lost line break must not lose a collective."""
-    if len(_MENTION.findall(line)) != (_MENTION.fullmatch(f"{opcode}(") is not None) or "(%" in attributes:
-        return True
-    if " = " not in attributes and attributes.count('"') % 2 == 0:
-        return False
-    outside = _SETTINGS.sub("{}", without_strings(attributes))
-    return " = " in outside or outside.count('"') % 2 == 1
 
 
 def without_strings(attributes: str) -> str:
@@ -252,16 +220,13 @@ def find_holes(hlo: HloText) -> Iterator[str]:
     """What shows that a line was lost, which may have been a collective: results that nothing gives."""
     known = {name for line in hlo.unread for name in _DEFINED.findall(line)}
     for name, instructions in hlo.computations.items():
-        if sum(instruction.root for instruction in instructions.values()) != 1 and not any(map(_is_root, hlo.unread)):
+        roots = sum(instruction.root for instruction in instructions.values())
+        if roots != 1 and not any(line.startswith("ROOT ") for line in hlo.unread):
             yield f"%{name} has not one result"
         for instruction in instructions.values():
             for operand in instruction.operands:
                 if operand not in instructions and operand not in known:
                     yield f"%{operand} is read by %{instruction.name} and defined nowhere"
-
-
-def _is_root(line: str) -> bool:
-    return line.startswith("ROOT ")
 
 
 def cut(line: str) -> str:
