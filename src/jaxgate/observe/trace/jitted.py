@@ -5,8 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType
 from typing import Any, cast
 
 import jax
@@ -18,35 +17,13 @@ from jaxgate.observe.errors import guarded
 from jaxgate.observe.jax_extend import jax_extend
 from jaxgate.observe.source_lines import at, is_project_file, short_path
 from jaxgate.observe.trace.misses import Miss, listen_to_misses
+from jaxgate.observe.trace.source import reachable
 
 
 def as_jitted(function: Callable[..., Any]) -> Callable[..., Any]:
     """Put a plain function under ``jax.jit``; leave a jitted one as its author made it."""
     jitted: Callable[..., Any] = function if isinstance(function, jax.stages.Wrapped) else jax.jit(function)
     return jitted
-
-
-def with_own_donation(
-    function: Any, jitted: Any, args: Sequence[Any], kwargs: Mapping[str, Any], role: str
-) -> Callable[..., Any]:
-    """Donate under ``jax.jit`` what ``pmap`` donates: it gives a plain function, and inlining drops what it asks for."""
-    if jitted is function or is_plain(function):
-        return cast("Callable[..., Any]", jitted)
-    with guarded(f"tracing the {role}"):
-        body = jitted.trace(*args, **kwargs).jaxpr.jaxpr
-    donated = {
-        id(variable)
-        for equation in body.eqns
-        for variable, given in zip(equation.invars, equation.params.get("donated_invars", ()), strict=False)
-        if given
-    }
-    places = frozenset(place for place, variable in enumerate(body.invars) if id(variable) in donated)
-    own = donating(function, args, kwargs, places)
-    if own is None:
-        return cast("Callable[..., Any]", jitted)
-    if role == "subject":
-        jax.clear_caches()  # its trace would be that of a cache
-    return own
 
 
 def is_plain(function: Any) -> bool:
@@ -74,10 +51,6 @@ def donating(
     return cast("Callable[..., Any]", jax.jit(function, donate_argnums=positions, donate_argnames=named))
 
 
-_DEPTH = 4
-"""Calls from function to function that are followed."""
-
-
 def find_jitted_functions(function: Callable[..., Any]) -> Mapping[str, str]:
     """Find the project's jitted functions that a function can reach by name, closure or the attributes of its object.
 
@@ -95,40 +68,10 @@ def find_jitted_functions(function: Callable[..., Any]) -> Mapping[str, str]:
 
 def jitted_functions(function: Callable[..., Any]) -> Iterator[tuple[Any, CodeType]]:
     """The project's jitted functions that a function can reach, the nearest first, each with the code that it compiles."""
-    seen: set[int] = set()
-    pending: list[tuple[Any, int]] = [(function, _DEPTH)]
-    while pending:
-        value, depth = pending.pop(0)
-        if id(value) in seen or depth < 0:
-            continue
-        seen.add(id(value))
-        if isinstance(value, jax.stages.Wrapped):
-            code = getattr(inspect.unwrap(value), "__code__", None)
-            if code is not None and is_project_file(code.co_filename):
-                yield value, code
-        pending += [(inner, depth - 1) for inner in _inside(value)]
-
-
-def _inside(value: Any) -> Iterator[Any]:
-    if isinstance(value, partial):
-        yield value.func
-    elif isinstance(value, MethodType):
-        yield value.__func__
-        owner = value.__self__
-        attributes = [*vars(type(owner)).values(), *getattr(owner, "__dict__", {}).values()]
-        yield from filter(callable, attributes)
-    elif isinstance(value, FunctionType) and is_project_file(value.__code__.co_filename):
-        yield from vars(value).values()  # ``__wrapped__``
-        try:
-            names = inspect.getclosurevars(value)
-        except (TypeError, ValueError):
-            return  # a cell that is not filled yet
-        known = [*names.nonlocals.values(), *names.globals.values()]
-        yield from known
-        modules = [item for item in known if isinstance(item, ModuleType)]
-        yield from (vars(module)[name] for module in modules for name in names.unbound if name in vars(module))
-    elif isinstance(value, FunctionType):
-        yield vars(value).get("__wrapped__")  # a decorator out of a library
+    for value in reachable([function]):
+        code = getattr(inspect.unwrap(value), "__code__", None) if isinstance(value, jax.stages.Wrapped) else None
+        if code is not None and is_project_file(code.co_filename):
+            yield value, code
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +104,14 @@ def find_enclosed(
 ) -> Enclosed:
     """Find the project's jitted functions at the top of a plain function that was traced with these arguments.
 
-    Helpers of JAX and of other libraries are jitted too; nobody's loop is written around those.
+    Helpers of JAX and of other libraries are jitted too; nobody's loop is written around those. Of what ``pmap`` gives,
+    which calls one program of its own, only the donation is read: under ``jax.jit`` it would be lost.
     """
+    if isinstance(function, jax.stages.Wrapped):
+        return Enclosed()
     body = traced.jaxpr.jaxpr
+    if not is_plain(function):
+        return Enclosed(donated=_donated(body))
     called = ((equation, source_of_jitted(equation)) for equation in body.eqns)
     own = [(equation, source) for equation, source in called if source is not None and is_project_file(source[1])]
     names = tuple(dict.fromkeys(name for _, (name, _, _) in own))
@@ -171,17 +119,51 @@ def find_enclosed(
     if len(own) != 1 or len(body.eqns) != 1:
         return Enclosed(names, sources=sources)
     ((equation, source),) = own
+    given = {variable for variable in equation.invars if not isinstance(variable, jax_extend().core.Literal)}
     constants = any(isinstance(result, jax_extend().core.Literal) for result in body.outvars)
-    if constants or set(body.outvars) != set(equation.outvars) or not set(body.invars) <= _variables(equation):
+    if constants or set(body.outvars) != set(equation.outvars) or not set(body.invars) <= given:
         return Enclosed(names, sources=sources)
-    given = zip(equation.invars, equation.params["donated_invars"], strict=True)
-    donated = {id(variable) for variable, is_donated in given if is_donated}
-    places = frozenset(place for place, variable in enumerate(body.invars) if id(variable) in donated)
     as_it_is = equation.invars == body.invars and equation.outvars == body.outvars
-    found = _taking(
-        function, equation.params["jaxpr"], source, args, kwargs, results=jax.tree.structure(traced.out_info)
-    )
-    return Enclosed(names, whole=True, only=next(found, None) if as_it_is else None, sources=sources, donated=places)
+    results, program = jax.tree.structure(traced.out_info), equation.params["jaxpr"]
+    only = _taking(function, program, source, args, kwargs, results=results) if as_it_is else None
+    return Enclosed(names, whole=True, only=only, sources=sources, donated=_donated(body))
+
+
+def _donated(body: Any) -> frozenset[int]:
+    """The places of those arguments of a body that a program in it takes the buffers of."""
+    donated = {
+        id(variable)
+        for equation in body.eqns
+        for variable, given in zip(equation.invars, equation.params.get("donated_invars", ()), strict=False)
+        if given
+    }
+    return frozenset(place for place, variable in enumerate(body.invars) if id(variable) in donated)
+
+
+def _taking(
+    function: Any,
+    program: Any,
+    source: tuple[str, str, int],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    results: Any,
+) -> Callable[..., Any] | None:
+    """The function object that gives this very program for the same arguments, and this tree of results.
+
+    JAX has the program from the call within. A function that is made anew at each call is not found, and its loop
+    traces each time.
+    """
+    for candidate, code in jitted_functions(function):
+        if (code.co_name, code.co_filename, code.co_firstlineno) != source:
+            continue
+        try:
+            traced = candidate.trace(*args, **kwargs)
+        except Exception:  # noqa: BLE001, S112 - it takes other arguments than the function around it
+            continue
+        if traced.jaxpr is program and jax.tree.structure(traced.out_info) == results:
+            return cast("Callable[..., Any]", candidate)
+    return None
 
 
 def find_remade(
@@ -203,32 +185,3 @@ def find_remade(
         jax.make_jaxpr(again)(*args, **kwargs)
     anew = (miss for miss in heard if miss.kind == "new" and miss.function in enclosed.names)
     return tuple(dict.fromkeys(f"{miss.function}{at(miss.defined)}" for miss in anew))
-
-
-def _variables(equation: Any) -> set[Any]:
-    return {variable for variable in equation.invars if not isinstance(variable, jax_extend().core.Literal)}
-
-
-def _taking(
-    function: Any,
-    program: Any,
-    source: tuple[str, str, int],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    *,
-    results: Any,
-) -> Iterator[Callable[..., Any]]:
-    """The function objects that give this very program for the same arguments, and this tree of results.
-
-    JAX has the program from the call within. A function that is made anew at each call is not found, and its loop
-    traces each time.
-    """
-    for candidate, code in jitted_functions(function):
-        if (code.co_name, code.co_filename, code.co_firstlineno) != source:
-            continue
-        try:
-            traced = candidate.trace(*args, **kwargs)
-        except Exception:  # noqa: BLE001, S112 - it takes other arguments than the function around it
-            continue
-        if traced.jaxpr is program and jax.tree.structure(traced.out_info) == results:
-            yield candidate

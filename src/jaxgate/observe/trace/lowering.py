@@ -22,16 +22,7 @@ from jaxgate.observe.trace.clocks import Clock, asleep_ns, uncollected
 from jaxgate.observe.trace.compile_events import record
 from jaxgate.observe.trace.fingerprint import program_fingerprint
 from jaxgate.observe.trace.jaxpr_cost import count_work
-from jaxgate.observe.trace.jitted import (
-    Enclosed,
-    as_jitted,
-    donating,
-    find_enclosed,
-    find_remade,
-    is_jitted,
-    is_plain,
-    with_own_donation,
-)
+from jaxgate.observe.trace.jitted import as_jitted, donating, find_enclosed, find_remade, is_jitted
 
 _NO_GPU = "No supported GPU devices found"
 """What Pallas says from 0.12 on where it lowers a kernel for Triton, and neither a GPU nor a mesh of GPUs is there."""
@@ -97,10 +88,10 @@ def lower(
         NotOnTargetError: If JAX lowers what it does for attached devices only: calls of Python, and from 0.12 on Triton.
     """
     jax_extend()  # before anything is traced
-    jitted = with_own_donation(function, as_jitted(function), args, kwargs, role)
+    jitted = as_jitted(function)
     clocks, imported = (clock, asleep), len(sys.modules)
     traced, trace_ns, wait_ns = _trace(jitted, args, kwargs, role, clocks)
-    enclosed = find_enclosed(function, traced, args, kwargs) if is_plain(function) else Enclosed()
+    enclosed = find_enclosed(function, traced, args, kwargs)
     own = enclosed.only or donating(function, args, kwargs, enclosed.donated)
     if own is not None:
         if role == "subject":

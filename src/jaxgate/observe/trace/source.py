@@ -41,7 +41,7 @@ def project_functions(*roots: Any) -> Iterator[FunctionType]:
     project's classes the methods of its class, too.
     """
     codes: set[CodeType] = set()
-    for value in _reachable(roots):
+    for value in reachable(roots):
         if isinstance(value, FunctionType) and value.__code__ not in codes and _is_project_function(value):
             codes.add(value.__code__)
             yield value
@@ -55,7 +55,7 @@ def begins_at(*roots: Any) -> str:
 
 def is_python(root: Any) -> bool:
     """Whether there is a Python function in an object, of whatever author."""
-    return any(isinstance(value, FunctionType) for value in _reachable([root]))
+    return any(isinstance(value, FunctionType) for value in reachable([root]))
 
 
 def names_in(code: CodeType) -> Iterator[str]:
@@ -66,7 +66,8 @@ def names_in(code: CodeType) -> Iterator[str]:
             yield from names_in(constant)
 
 
-def _reachable(roots: Iterable[Any]) -> Iterator[Any]:
+def reachable(roots: Iterable[Any]) -> Iterator[Any]:
+    """Some objects and all that these may call, the nearest first; nothing of this package's own."""
     seen: dict[int, Any] = {}  # keeps them alive: a bound method is a new object each time
     pending = deque(roots)
     while pending and len(seen) < _MAX_OBJECTS:
