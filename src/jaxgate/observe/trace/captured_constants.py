@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 import jax
 import numpy as np
 
 from jaxgate.observe.arguments.signature import to_host
-from jaxgate.observe.source_lines import is_project_file
-from jaxgate.observe.trace.source import names_in, project_functions
+from jaxgate.observe.trace.source import project_functions, variables
 from jaxgate.observe.trace.stablehlo import Constant, content_hash
 
 _ARRAYS = (jax.Array, np.ndarray)
@@ -54,8 +53,8 @@ def describe_constants(constants: Sequence[Constant], *reaching: object) -> tupl
 
 def _arrays(function: FunctionType) -> Iterator[Captured]:
     owner = function.__qualname__.rpartition(".")[2]
-    found = (inside for name, value in _seen(function) for inside in _opened(name, value))
-    for name, value in found:
+    seen = (*variables(function), *_defaults(function).items())
+    for name, value in (inside for one in seen for inside in _opened(*one)):
         try:
             leaves = jax.tree_util.tree_leaves_with_path(value)
         except Exception:  # noqa: BLE001, S112 - no tree: a dictionary whose keys have no order, somebody's own class
@@ -65,25 +64,12 @@ def _arrays(function: FunctionType) -> Iterator[Captured]:
                 yield Captured(f"{name}{jax.tree_util.keystr(path)}", owner, leaf)
 
 
-def _seen(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Variables of a function that no call gives it: globals, attributes of modules, closure, defaults."""
-    code = function.__code__
-    names = set(names_in(code))
-    for name in names & set(function.__globals__):
-        value = function.__globals__[name]
-        if not isinstance(value, ModuleType):
-            yield name, value
-        elif is_project_file(getattr(value, "__file__", None) or ""):
-            yield from ((f"{name}.{inner}", vars(value)[inner]) for inner in names & set(vars(value)))
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            yield name, cell.cell_contents
-        except ValueError:
-            continue  # not filled yet
+def _defaults(function: FunctionType) -> dict[str, Any]:
     defaults = function.__defaults__ or ()
-    positional = code.co_varnames[: code.co_argcount]
-    yield from zip(positional[len(positional) - len(defaults) :], defaults, strict=True)
-    yield from (function.__kwdefaults__ or {}).items()
+    positional = function.__code__.co_varnames[: function.__code__.co_argcount]
+    return dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True)) | (
+        function.__kwdefaults__ or {}
+    )
 
 
 def _opened(name: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -58,14 +58,6 @@ def is_python(root: Any) -> bool:
     return any(isinstance(value, FunctionType) for value in reachable([root]))
 
 
-def names_in(code: CodeType) -> Iterator[str]:
-    """The names of globals and attributes that a code uses, and those that the functions inside it use."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from names_in(constant)
-
-
 def reachable(roots: Iterable[Any]) -> Iterator[Any]:
     """Some objects and all that these may call, the nearest first; nothing of this package's own."""
     seen: dict[int, Any] = {}  # keeps them alive: a bound method is a new object each time
@@ -132,24 +124,41 @@ def _is_project_class(cls: type) -> bool:
 
 
 def _reached(function: FunctionType) -> Iterator[Any]:
-    """What a function can call: what it wraps and closed over; of the project's own also what its code names."""
+    """What a function can call: what it wraps, and its variables."""
     yield from vars(function).values()  # ``__wrapped__``
-    for cell in function.__closure__ or ():
+    for _, value in variables(function):
+        yield value
+
+
+def variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """What a function sees without being given it, by name: what it closed over, and what code of the project's own names.
+
+    Modules of the project are looked into, through packages too: ``tables.SINES``.
+    """
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
-            yield cell.cell_contents
+            yield name, cell.cell_contents
         except ValueError:
             continue  # not filled yet
     if not _is_project_function(function):
         return
-    names = list(dict.fromkeys(names_in(function.__code__)))
-    values = [function.__globals__[name] for name in names if name in function.__globals__]
+    names = list(dict.fromkeys(_names_in(function.__code__)))
+    found = [(name, function.__globals__[name]) for name in names if name in function.__globals__]
     seen: set[int] = set()
-    for value in values:  # grows: a module of a package is a value like any other
+    for name, value in found:  # grows: a module of a package is a value like any other
         if not isinstance(value, ModuleType):
-            yield value
+            yield name, value
         elif id(value) not in seen and is_project_file(getattr(value, "__file__", None) or ""):
             seen.add(id(value))
-            values += [vars(value)[name] for name in names if name in vars(value)]
+            found += [(f"{name}.{inner}", vars(value)[inner]) for inner in names if inner in vars(value)]
+
+
+def _names_in(code: CodeType) -> Iterator[str]:
+    """The names of globals and attributes that a code uses, and those that the functions inside it use."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names_in(constant)
 
 
 def source_fingerprint(*functions: Callable[..., Any], given: Any = ()) -> str | None:

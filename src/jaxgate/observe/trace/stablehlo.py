@@ -10,6 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import permutations
 from math import prod
 from typing import Any
 
@@ -59,6 +60,8 @@ def read_structure(module: Any, *, lines: bool = True) -> Structure:
     constant_bytes = 0
     constants: list[Constant] = []
     callers = _Callers()
+    top = (operation.operation for operation in module.body.operations)
+    functions = {one.attributes["sym_name"].value: one for one in top if one.name == "func.func"}
     for function, operation in walk(module.operation):
         name = operation.name
         if name == "func.call":
@@ -69,8 +72,8 @@ def read_structure(module: Any, *, lines: bool = True) -> Structure:
                 nbytes = _tensor_bytes(str(result.type))
                 constant_bytes += nbytes
                 if nbytes >= NAMED_CONSTANT_BYTES:
-                    content = _content(operation) if lines else None
-                    constants.append(Constant(_shape(str(result.type)), nbytes, _describe(result, nbytes), content))
+                    text, content = _described(result, nbytes, functions), _content(operation) if lines else None
+                    constants.append(Constant(_shape(str(result.type)), nbytes, text, content))
             continue
         if name in _NOT_OPERATIONS:
             continue
@@ -181,16 +184,13 @@ def _shape(tensor: str) -> tuple[int, ...]:
     return tuple(int(extent) for extent in _inside(tensor).replace("complex", "c").split("x")[:-1])
 
 
-def _describe(result: Any, nbytes: int) -> str:
+def _described(result: Any, nbytes: int, functions: Mapping[str, Any]) -> str:
     tensor = str(result.type).removeprefix("tensor<").removesuffix(">")
-    found = _user(result)
-    if found is None:
-        return f"{tensor} ({nbytes:,} bytes)"
-    user, line = found
-    return f"{tensor} ({nbytes:,} bytes) used by {user.name}{at(line)}"
+    found = _user(result, functions)
+    return f"{tensor} ({nbytes:,} bytes)" + (f" used by {found[0].name}{at(found[1])}" if found else "")
 
 
-def _user(value: Any) -> tuple[Any, str] | None:
+def _user(value: Any, functions: Mapping[str, Any]) -> tuple[Any, str] | None:
     """The first operation that uses a value, and its line; a loop or a function that is given it is looked into.
 
     What stands in JAX's own helpers, such as ``where``, has no line of the project; then it is that of the call.
@@ -198,29 +198,17 @@ def _user(value: Any) -> tuple[Any, str] | None:
     given = None
     for use in value.uses:
         owner = use.owner.operation if hasattr(use.owner, "operation") else use.owner
-        inside = _inside_of(owner, use.operand_number)
-        found = None if inside is None else _user(inside)
         line = project_line(str(owner.location))
-        if found is not None:
+        block = None
+        if owner.name == LOOP:
+            block = owner.regions[1].blocks[0]
+        elif owner.name == "func.call":
+            block = functions[owner.attributes["callee"].value].regions[0].blocks[0]
+        if block is not None and (found := _user(block.arguments[use.operand_number], functions)):
             return found[0], found[1] or line
         if owner.name not in ("stablehlo.return", "func.return"):
             given = given or (owner, line)
     return given
-
-
-def _inside_of(owner: Any, operand: int) -> Any:
-    """The name that an operand has in the body of the loop or function that it is given to."""
-    if owner.name == LOOP:
-        return owner.regions[1].blocks[0].arguments[operand]
-    if owner.name != "func.call":
-        return None
-    module = owner
-    while module.parent is not None:
-        module = module.parent.operation if hasattr(module.parent, "operation") else module.parent
-    called = owner.attributes["callee"].value
-    functions = (function.operation for function in module.regions[0].blocks[0])
-    found = next((f for f in functions if f.attributes["sym_name"].value == called), None)
-    return None if found is None or not found.regions[0].blocks else found.regions[0].blocks[0].arguments[operand]
 
 
 _DEPENDENT = frozenset(
@@ -266,39 +254,30 @@ def _dependent(operation: Any) -> str:
 
 def _has_constant_length(loop: Any) -> bool:
     """Whether a loop counts from a constant, by a constant, up to a constant, as ``scan`` and ``fori_loop`` do."""
-    condition, body = (region.blocks[0] for region in loop.regions)
+    condition = loop.regions[0].blocks[0]
     (decision,) = _last(condition).operands
     test = _operation(decision)
     if test is None or test.name != "stablehlo.compare":
         return False
-    carried = {argument: place for place, argument in enumerate(condition.arguments)}
-    sides = [_Carried(loop, body, carried[side]) if side in carried else side for side in test.operands]
-    counters = [side for side in sides if isinstance(side, _Carried)]
-    bounds = [side for side in sides if not isinstance(side, _Carried)]
-    if not counters or not all(_is_constant(bound) for bound in bounds):
+    places = {argument: place for place, argument in enumerate(condition.arguments)}
+    counters = [places[side] for side in test.operands if side in places]
+    bounds = [side for side in test.operands if side not in places]
+    return bool(counters) and all(map(_is_constant, bounds)) and all(_is_counted(loop, place) for place in counters)
+
+
+def _is_counted(loop: Any, place: int) -> bool:
+    """Whether what a loop carries at a place starts at a constant, and stays as it is or moves by a constant at each turn."""
+    body = loop.regions[1].blocks[0]
+    inside, following = body.arguments[place], _last(body).operands[place]
+    if not _is_constant(loop.operands[place]):
         return False
-    return all(counter.is_counted() for counter in counters)
-
-
-class _Carried:
-    """A value that a loop carries, by its place."""
-
-    def __init__(self, loop: Any, body: Any, place: int) -> None:
-        self._start, self._inside, self._next = loop.operands[place], body.arguments[place], _last(body).operands[place]
-
-    def is_counted(self) -> bool:
-        """Whether it starts at a constant, and stays as it is or moves by a constant at each turn."""
-        if not _is_constant(self._start):
-            return False
-        if self._next == self._inside:
-            return True
-        step = _operation(self._next)
-        if step is None or step.name not in ("stablehlo.add", "stablehlo.subtract"):
-            return False
-        first, second = step.operands
-        return (first == self._inside and _is_constant(second)) or (
-            step.name == "stablehlo.add" and second == self._inside and _is_constant(first)
-        )
+    step = _operation(following)
+    if following == inside or step is None:
+        return bool(following == inside)
+    if step.name == "stablehlo.add":
+        return any(one == inside and _is_constant(other) for one, other in permutations(step.operands))
+    first, *rest = step.operands
+    return step.name == "stablehlo.subtract" and first == inside and all(map(_is_constant, rest))
 
 
 def _last(block: Any) -> Any:

@@ -6,13 +6,13 @@ The order of its devices is read here, too: StableHLO does not hold it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 
-from jaxgate.model.measurement import InvalidCaseError, Leaf
+from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.model.numbers import Facts, Phases
 from jaxgate.observe.arguments.signature import place_signature, replicated_bytes
 from jaxgate.observe.compat import input_shardings, lowered_devices, output_shardings
@@ -80,27 +80,8 @@ def compile_program(
     # Only the compiled program knows what each device holds: donated, argument and aliased bytes then speak of one device.
     shardings = input_shardings(executable)
     lowered = replace(lowered, signature=place_signature(lowered.signature, lowered.stage, shardings))
-    replicated = replicated_bytes(lowered.stage, shardings)
-    return Program(
-        lowered=lowered,
-        executable=executable,
-        structure=structure,
-        work=work,
-        hlo=hlo,
-        kernels=kernels,
-        facts=_facts(
-            lowered.signature,
-            structure,
-            work,
-            {**_said_of(executable), **kernels.facts, "replicated_bytes": replicated},
-        ),
-        compile_ns=compile_ns,
-    )
-
-
-def _facts(signature: Sequence[Leaf], structure: Structure, work: Work, compiled: Mapping[str, int | None]) -> Facts:
-    return Facts(
-        donated_bytes=sum(leaf.nbytes for leaf in signature if leaf.donated),
+    facts = Facts(
+        donated_bytes=sum(leaf.nbytes for leaf in lowered.signature if leaf.donated),
         constant_bytes=structure.constant_bytes,
         host_callbacks=structure.host_callbacks,
         matmul_flops=work.matmul_flops,
@@ -110,7 +91,19 @@ def _facts(signature: Sequence[Leaf], structure: Structure, work: Work, compiled
         unmatched_names=len(work.unmatched),
         trace_equations=work.equations,
         stablehlo_ops=sum(structure.operations.values()),
-        **compiled,
+        replicated_bytes=replicated_bytes(lowered.stage, shardings),
+        **_said_of(executable),
+        **kernels.facts,
+    )
+    return Program(
+        lowered=lowered,
+        executable=executable,
+        structure=structure,
+        work=work,
+        hlo=hlo,
+        kernels=kernels,
+        facts=facts,
+        compile_ns=compile_ns,
     )
 
 
