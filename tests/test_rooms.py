@@ -277,7 +277,7 @@ JOINTS = {
     "start": "plugin/hooks",
     "watch": "plugin/hooks",
     "history": "cli/pytest_arguments engine/instruments engine/run/ending engine/run/orphans engine/run/session ext/diff/command "
-    "ext/diff/sides keep/waivers model/verdict plugin/gating_run report/pull_request report/results "
+    "ext/diff/judge ext/diff/model ext/diff/sides keep/waivers model/verdict plugin/gating_run report/pull_request report/results "
     "report/text",
     "opinion": "engine/instruments engine/run/session ext/repro/compile_server ext/repro/oracles ext/repro/reduction ext/repro/run judge/verdict "
     "model/verdict",

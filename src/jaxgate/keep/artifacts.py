@@ -33,11 +33,7 @@ class ForeignFolderError(Exception):
 class Artifacts:
     """The bundles of one run.
 
-    The folder ``root`` is made with the first file. ``run`` names a run of several processes, of which the first
-    empties the folder; empty for one process.
-
-    Attributes:
-        root: The folder.
+    ``run`` names a run of several processes, of which the first empties the folder; empty for one process.
     """
 
     def __init__(self, root: Path, run: str = "") -> None:
@@ -57,21 +53,17 @@ class Artifacts:
             self._empty()
             return
         with lock_of(self.root):
-            if _read(self.root / MARKER).get("run") == self._run:
-                self._before = _count(self.root / MARKER)
-                return
-            self._empty()
-            self._mark(self._before)
+            marker = _read(self.root / MARKER)
+            if marker.get("run") == self._run:
+                self._before = _count(marker)
+            else:
+                self._empty()
+                self._mark(self._before)
 
     def join(self) -> None:
-        """Write beside what the last run left.
-
-        Raises:
-            ForeignFolderError: If somebody else's files are there.
-            OSError: If they cannot be looked at.
-        """
+        """Write beside what the last run left; what it raises is that of ``begin``."""
         if (self.root / MARKER).is_file():
-            self._before = _count(self.root / MARKER)
+            self._before = _count(_read(self.root / MARKER))
         elif self.root.exists() and any(path.name != HISTORY for path in self.root.iterdir()):
             raise ForeignFolderError(
                 f"{self.root.name} holds files that jaxgate did not write, so no bundle was; choose another folder "
@@ -83,20 +75,15 @@ class Artifacts:
         if not (self.root / MARKER).is_file():
             return
         for path in self.root.iterdir():
-            if (
-                path.name == HISTORY and not path.is_symlink()
-            ):  # files stay; folders are bundles of a family of that name
-                for inner in path.iterdir():
-                    if inner.is_dir():
-                        _remove(inner)
+            if path.name == HISTORY and not path.is_symlink():
+                for inner in filter(Path.is_dir, path.iterdir()):  # bundles of a family of that name
+                    _remove(inner)
             elif path.name not in (MARKER, IGNORED):
                 _remove(path)
 
     def bundle(self, case: str) -> Path:
         """The folder of a case's bundle."""
-        if not (self.root / MARKER).exists():
-            self._mark(self._before)
-        folder = self.root.joinpath(*case.split("/"))
+        folder = self._made().joinpath(*case.split("/"))
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
@@ -106,9 +93,7 @@ class Artifacts:
 
     def write_page(self, name: str, text: str) -> None:
         """Write a file about the run as a whole."""
-        if not (self.root / MARKER).exists():
-            self._mark(self._before)
-        write_atomic(self.root / name, text.encode())
+        write_atomic(self._made() / name, text.encode())
 
     def claims(self, kind: str) -> int:
         """How many cases of a kind were profiled, by all processes of this run."""
@@ -116,10 +101,8 @@ class Artifacts:
 
     def claim(self, kind: str, case: str) -> None:
         """Count a case as profiled."""
-        if not (self.root / MARKER).exists():
-            self._mark(self._before)
         name = hashlib.sha256(case.encode()).hexdigest()[:16]
-        write_atomic(self.root / CLAIMS / f"{kind}-{name}", b"")
+        write_atomic(self._made() / CLAIMS / f"{kind}-{name}", b"")
 
     @property
     def history(self) -> Path:
@@ -132,6 +115,12 @@ class Artifacts:
             self._number = self._before + 1
             self._mark(self._number)
         return self._number
+
+    def _made(self) -> Path:
+        """The folder, which is made with the first file."""
+        if not (self.root / MARKER).exists():
+            self._mark(self._before)
+        return self.root
 
     def _mark(self, runs: int) -> None:
         about = {"runs": runs, "run": self._run} if self._run else {"runs": runs}
@@ -172,8 +161,8 @@ def _read(marker: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _count(marker: Path) -> int:
+def _count(marker: dict[str, Any]) -> int:
     try:
-        return int(_read(marker)["runs"])
+        return int(marker["runs"])
     except (ValueError, KeyError, TypeError):
         return 0  # a damaged count numbers the runs anew

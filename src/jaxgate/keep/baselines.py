@@ -23,9 +23,6 @@ from jaxgate.model.machine import HardwareKey, distance, folder_name, release_li
 
 __all__ = ["BaselineStore", "CorruptBaselineError"]
 
-_FINGERPRINT, _DIGEST = re.compile(r"[0-9a-f]{32}"), re.compile(r"[0-9a-f]{64}")
-"""What a program's file is named by, and its SHA-256: anything else could lead to another file."""
-
 
 def baseline_files(root: Path, folder: str = "*") -> list[Path]:
     """The baselines of a project, without their stored times; ``folder`` is one of hardware and release line, or a pattern."""
@@ -73,11 +70,7 @@ def files_of_case(root: Path, case: str, other: str) -> Iterator[tuple[Path, Pat
 
 
 def read_baseline(path: Path) -> Baseline:
-    """Read one baseline, of whatever hardware and release line.
-
-    Raises:
-        CorruptBaselineError: If it cannot be trusted.
-    """
+    """Read one baseline, of whatever hardware and release line. Raises CorruptBaselineError if it cannot be trusted."""
     return _read(path, f"{path.parent.name}/{path.stem}")
 
 
@@ -120,8 +113,7 @@ class BaselineStore:
         Where there is none, one of the same line is nearer than one of the same hardware: a line writes the same program
         everywhere. Of other lines the older ones come first, as they were accepted before.
 
-        Raises:
-            CorruptBaselineError: If a file is there and cannot be trusted.
+        Raises CorruptBaselineError if a file is there and cannot be trusted.
         """
         own = self.path(hardware, case)
         if os.path.lexists(own):  # a link to nowhere is not "none"
@@ -129,8 +121,7 @@ class BaselineStore:
             if baseline.hardware != hardware:
                 raise CorruptBaselineError(own, f"expected hardware `{hardware}`, found `{baseline.hardware}`")
             return StoredBaseline(baseline=baseline, path=own, borrowed=False)
-        for _, line, folder in self._others(hardware, case):
-            path = self.root / folder / f"{case}.json"
+        for _, _, line, path in self._others(hardware, case):
             baseline = _read(path, case)
             if baseline.hardware.same_platform(hardware):
                 borrowed = baseline.hardware != hardware
@@ -145,27 +136,31 @@ class BaselineStore:
     def of_named_targets(self, but_not: Collection[str]) -> tuple[dict[Path, Baseline], list[CorruptBaselineError]]:
         """Read the baselines of gates that name their targets (``Case.on``), which any run judges, in this release line."""
         paths: list[Path] = []
-        for folder in self.root.iterdir() if self.root.is_dir() else ():
-            named = split_folder_name(folder.name)
-            if named is not None and named[1] == self.line and folder.name not in but_not:
-                target = named[0].rpartition("-")[0]
-                paths += folder.glob(f"*/*.{target}.json")
+        for folder, slug, line in self._folders():
+            if line == self.line and folder.name not in but_not:
+                paths += folder.glob(f"*/*.{slug.rpartition('-')[0]}.json")
         return _read_each(sorted(paths))
 
     def elsewhere(self, hardware: HardwareKey, case: str) -> tuple[str, ...]:
         """Name the other hardware that has a baseline of this case."""
-        slugs = (split_folder_name(folder) for *_, folder in self._others(hardware, case))
-        return tuple(sorted({pair[0] for pair in slugs if pair is not None} - {hardware.slug}))
+        return tuple(sorted({slug for _, slug, _, _ in self._others(hardware, case)} - {hardware.slug}))
 
-    def _others(self, hardware: HardwareKey, case: str) -> list[tuple[tuple[int, ...], str, str]]:
-        """Files of a case elsewhere: how near each is, its release line, its folder; the nearest first."""
+    def _others(self, hardware: HardwareKey, case: str) -> list[tuple[tuple[int, ...], str, str, Path]]:
+        """Files of a case elsewhere: how near each is, its hardware and release line; the nearest first."""
+        own = self.folder(hardware)
         found = []
+        for folder, slug, line in self._folders():
+            path = folder / f"{case}.json"
+            if folder.name != own and path.is_file():
+                found.append(((*distance(line, self.line), int(slug != hardware.slug)), slug, line, path))
+        return sorted(found)
+
+    def _folders(self) -> Iterator[tuple[Path, str, str]]:
+        """The folders of all hardware, each with its slug and release line."""
         for folder in self.root.iterdir() if self.root.is_dir() else ():
             named = split_folder_name(folder.name)
-            if named is not None and folder.name != self.folder(hardware) and (folder / f"{case}.json").is_file():
-                slug, line = named
-                found.append(((*distance(line, self.line), int(slug != hardware.slug)), line, folder.name))
-        return sorted(found)
+            if named is not None:
+                yield folder, *named
 
 
 def _read(path: Path, case: str) -> Baseline:
@@ -181,27 +176,18 @@ def _read(path: Path, case: str) -> Baseline:
 
 
 def _read_sound(path: Path) -> Baseline:
-    """Read a baseline, wherever it lies.
-
-    Raises:
-        CorruptBaselineError: If it cannot be trusted.
-    """
+    """Read a baseline, wherever it lies. Raises CorruptBaselineError if it cannot be trusted."""
     baseline = read_strict(path, Baseline, schema=BASELINE_SCHEMA, may_lack=LATER_KEYS)
-    launched = [
-        (f"launched_programs.{place}.{key}", found, form)
-        for place, one in enumerate(baseline.launched_programs)
-        for key, found, form in (
-            ("fingerprint", one.fingerprint, _FINGERPRINT),
-            ("program.digest", None if one.program is None else one.program.digest, _DIGEST),
-        )
+    named = [
+        ("fingerprints.program", baseline.fingerprints.program, 32),
+        ("program.digest", baseline.program.digest, 64),
     ]
-    for key, found, form in (
-        ("fingerprints.program", baseline.fingerprints.program, _FINGERPRINT),
-        ("program.digest", baseline.program.digest, _DIGEST),
-        *launched,
-    ):
-        if found is not None and not form.fullmatch(found):
-            digits = form.pattern.partition("{")[2].rstrip("}")
+    for place, one in enumerate(baseline.launched_programs):
+        named.append((f"launched_programs.{place}.fingerprint", one.fingerprint, 32))
+        if one.program is not None:
+            named.append((f"launched_programs.{place}.program.digest", one.program.digest, 64))
+    for key, found, digits in named:  # they name files: anything else could lead to another one
+        if found is not None and not re.fullmatch(f"[0-9a-f]{{{digits}}}", found):
             wrong = f"key `{key}`: expected {digits} hexadecimal digits, found {reprlib.repr(found)}"
             raise CorruptBaselineError(path, wrong)
     try:

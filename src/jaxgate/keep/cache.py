@@ -6,7 +6,6 @@ so they are kept for this user; the rest lies in pytest's cache of a checkout.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -32,10 +31,7 @@ each jax has entries of its own: this suite alone takes some 300 for each releas
 
 
 class ReferenceCache:
-    """A folder with one ``.npz`` file per reference: its arrays, and its numbers as JSON text beside them.
-
-    Without a folder (pytest's cache is switched off) nothing is remembered.
-    """
+    """A folder with one ``.npz`` file per reference; without one (pytest's cache is switched off) nothing is remembered."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -45,10 +41,7 @@ class ReferenceCache:
         if self.folder is None:
             return None
         try:
-            content = read_bytes(
-                self.folder / f"{key}.npz", ARRAYS_BYTES
-            )  # NumPy leaves a file that it cannot read open
-            outputs, numbers = unpack(content)
+            outputs, numbers = unpack(read_bytes(self.folder / f"{key}.npz", ARRAYS_BYTES))
         except Exception:  # noqa: BLE001 - a damaged entry raises almost anything; it costs time only
             return None
         return numbers, outputs
@@ -57,7 +50,7 @@ class ReferenceCache:
         """Keep numbers and arrays under a key, and forget the oldest entries beyond a limit."""
         if self.folder is None:
             return
-        with contextlib.suppress(OSError):  # a full or read-only disk costs time only
+        with suppress(OSError):  # a full or read-only disk costs time only
             write_atomic(self.folder / f"{key}.npz", pack(outputs, facts))
             _forget_oldest(self.folder)
 
@@ -108,10 +101,7 @@ class DamagedFloorsError(Exception):
 
 
 class FloorStore:
-    """A folder with one file for each hardware.
-
-    Without a folder (pytest's cache is switched off) nothing is kept.
-    """
+    """A folder with one file for each hardware; without one (pytest's cache is switched off) nothing is kept."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -121,11 +111,7 @@ class FloorStore:
         return None if self.folder is None else self.folder / f"{hardware.slug}.json"
 
     def load(self, hardware: HardwareKey) -> NoiseFloors | None:
-        """Read the floors of a machine; ``None`` if there are none.
-
-        Raises:
-            DamagedFloorsError: If a file is there and cannot be trusted.
-        """
+        """Read the floors of a machine, if there are any. Raises DamagedFloorsError if their file cannot be trusted."""
         path = self.path(hardware)
         if path is None:
             return None
@@ -160,10 +146,7 @@ class FloorStore:
 
 
 def remembered_defaults(installation: str, ask: Callable[[], JaxDefaults | None]) -> JaxDefaults | None:
-    """The defaults of an installation of JAX: as remembered, else asked for and remembered.
-
-    ``ask`` finds them out; a ``None`` of it is not remembered.
-    """
+    """The defaults of an installation of JAX: as remembered, else asked for and, if there is an answer, remembered."""
     name = f"defaults-{hashlib.sha256(installation.encode()).hexdigest()[:16]}.json"
     with suppress(OSError, ValueError, TypeError):
         return JaxDefaults(**read_json(lock_folder() / name))

@@ -18,10 +18,7 @@ from typing import Any
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Write aside, flush to disk, rename over the old file.
-
-    An interruption at any point leaves the old file as it was.
-    """
+    """Write aside, flush to disk, rename over the old file: an interruption at any point leaves that as it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, aside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
@@ -37,11 +34,7 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 
 def append_page(file: Path, text: str) -> None:
-    """Add text at the end of a file that others write, too.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
+    """Add text at the end of a file that others write, too. Raises OSError if it cannot be written."""
     with file.open("a", encoding="utf-8") as page:
         page.write(text)
 
@@ -61,6 +54,13 @@ _WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _LARGEST = 2**63 - 1
 """The largest number that is read: beyond it floats overflow, and no count, time or size comes near."""
 _GZIP = 16 + zlib.MAX_WBITS
+_KINDS = {
+    stat.S_IFDIR: "folder",
+    stat.S_IFIFO: "pipe",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFCHR: "device",
+    stat.S_IFBLK: "device",
+}
 
 
 class RefusedFileError(OSError):
@@ -78,7 +78,8 @@ def read_bytes(path: Path, limit: int = TEXT_BYTES) -> bytes:
     try:
         about = os.fstat(descriptor)
         if not stat.S_ISREG(about.st_mode):
-            raise RefusedFileError(f"expected a regular file, found a {_kind(about.st_mode)}")
+            kind = _KINDS.get(stat.S_IFMT(about.st_mode), "file of another kind")
+            raise RefusedFileError(f"expected a regular file, found a {kind}")
         if about.st_size > limit:
             raise RefusedFileError(f"expected at most {limit:,} bytes, found {about.st_size:,}")
         with open(descriptor, "rb", closefd=False) as file:
@@ -91,12 +92,7 @@ def read_bytes(path: Path, limit: int = TEXT_BYTES) -> bytes:
 
 
 def read_text(path: Path, *, errors: str = "strict") -> str:
-    """Read a text.
-
-    Raises:
-        OSError: If it cannot be read, as ``read_bytes`` says.
-        UnicodeDecodeError: If it is not UTF-8, unless ``errors`` says otherwise.
-    """
+    """Read a text, as ``read_bytes`` does. Raises UnicodeDecodeError if it is not UTF-8, unless ``errors`` says otherwise."""
     return read_bytes(path).decode(errors=errors)
 
 
@@ -116,11 +112,7 @@ def read_json(
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Read TOML.
-
-    Raises:
-        ValueError: If it is not TOML, nested too deeply, or has a number of thousands of digits.
-    """
+    """Read TOML. Raises ValueError if it is not TOML, nested too deeply, or has a number of thousands of digits."""
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -128,10 +120,10 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def unpack_gzip(content: bytes, limit: int = PROGRAM_BYTES) -> bytes:
-    """Unpack one gzip member, to at most so many bytes.
+    """Unpack one gzip member.
 
     Raises:
-        RefusedFileError: If there is more.
+        RefusedFileError: If there are more bytes than ``limit``.
         zlib.error: If it is damaged.
         EOFError: If its end is missing, or something follows it.
     """
@@ -157,17 +149,6 @@ def is_linked(path: Path, below: Path) -> bool:
 def _real(path: Path) -> Path:
     """A path without links; those that go in a circle are left, where ``Path.resolve`` raises."""
     return Path(os.path.realpath(path))
-
-
-def _kind(mode: int) -> str:
-    kinds = {
-        stat.S_IFDIR: "folder",
-        stat.S_IFIFO: "pipe",
-        stat.S_IFSOCK: "socket",
-        stat.S_IFCHR: "device",
-        stat.S_IFBLK: "device",
-    }
-    return kinds.get(stat.S_IFMT(mode), "file of another kind")
 
 
 def _bounded(digits: str) -> int:

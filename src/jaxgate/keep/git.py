@@ -20,6 +20,7 @@ from jaxgate.model.baseline import Provenance
 from jaxgate.model.outcome import UsageError
 
 TIMEOUT_S = 20.0
+TRUNKS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 COMMIT = re.compile(r"[0-9a-f]{4,64}")
 """A commit by four or more characters of its id."""
 _NO_CODE = (
@@ -29,15 +30,8 @@ _NO_CODE = (
     "log.showSignature=false",
 )
 """Settings that keep git from running what a checkout brings along: embedded repositories, monitors, hooks, verifiers."""
-
-
-_JUDGES = re.compile(
-    r"\bperf_[a-z]+|--perf-|\bJAXGATE_[A-Z]|\baddopts\b|\btolerances\s*=|\bTolerance\(|\bexpected_traces\b|\bmark\.(skip|xfail)"
-)
-
-
-MAX_LINE = 160
-"""Characters of an edited line that are told."""
+_KEPT = (".json", ".gz", ".md", ".toml")
+"""Endings of what is stored among the baselines; an editor's files may be ignored."""
 
 
 def git_command(folder: Path, *arguments: str) -> list[str]:
@@ -73,11 +67,6 @@ def _in_embedded_repository(folder: Path) -> bool:
     return any((one / "HEAD").is_file() and (one / "objects").is_dir() and (one / "refs").is_dir() for one in below_top)
 
 
-_KEPT = (".json", ".gz", ".md", ".toml")
-"""Endings of what is stored among the baselines; an editor's files may be ignored."""
-TRUNKS = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
-
-
 def utc_now() -> str:
     """This moment, UTC, to the second: ``2026-11-25T02:30:00+00:00``."""
     return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
@@ -89,10 +78,7 @@ def utc_today() -> dt.date:
 
 
 def read_provenance(project: Path, *, today: dt.date | None = None) -> Provenance:
-    """Describe the checkout that a recording is made from.
-
-    Without git there is no commit.
-    """
+    """Describe the checkout that a recording is made from; without git there is no commit."""
     date = today or utc_today()
     commit = run_git(project, "rev-parse", "HEAD") or None
     return Provenance(
@@ -164,6 +150,13 @@ def changed_lines(folder: Path, base: str) -> dict[str, list[int]]:
     return found
 
 
+_JUDGES = re.compile(
+    r"\bperf_[a-z]+|--perf-|\bJAXGATE_[A-Z]|\baddopts\b|\btolerances\s*=|\bTolerance\(|\bexpected_traces\b|\bmark\.(skip|xfail)"
+)
+MAX_LINE = 160
+"""Characters of an edited line that are told."""
+
+
 def judge_edits(folder: Path, base: str) -> tuple[str, ...]:
     """Lines that a checkout changes since a commit and that say how it is judged, ``conftest.py: + perf_strict = false``.
 
@@ -199,8 +192,13 @@ def revision_files(root: Path, revision: str) -> Iterator[RevisionFiles | None]:
     """
     top = run_git(_nearest(root), "rev-parse", "--show-toplevel")
     commit = commit_of(root, revision)
-    packed = _pack(Path(top), commit, os.path.relpath(root.resolve(), top)) if top and commit else b""
-    if not top or not commit or not packed:
+    if not top or not commit:
+        yield None
+        return
+    inside = os.path.relpath(root.resolve(), top)
+    files = f":(glob){Path(inside).as_posix()}/*/*/*.json"
+    packed = _answered(git_command(Path(top), "archive", "--format=tar", commit, "--", files), TIMEOUT_S)
+    if not packed:  # git refuses where there is none
         yield None
         return
     date = (run_git(Path(top), "show", "--no-patch", "--format=%cs", commit) or "")[:10]
@@ -214,7 +212,7 @@ def revision_files(root: Path, revision: str) -> Iterator[RevisionFiles | None]:
                 f"expected baselines in {revision}, found what git archive cannot hand over ({error}): is their folder marked "
                 "export-ignore in .gitattributes, or has it links?"
             ) from None
-        yield RevisionFiles(folder=Path(folder) / os.path.relpath(root.resolve(), top), commit=commit, date=date)
+        yield RevisionFiles(folder=Path(folder) / inside, commit=commit, date=date)
 
 
 def commit_of(root: Path, revision: str) -> str | None:
@@ -226,9 +224,3 @@ def commit_of(root: Path, revision: str) -> str | None:
 def _nearest(root: Path) -> Path:
     """The folder, or the nearest one above it that is there."""
     return next(folder for folder in (root.resolve(), *root.resolve().parents) if folder.is_dir())
-
-
-def _pack(top: Path, commit: str, folder: str) -> bytes:
-    """A tar of the baselines; empty if there is none, which git refuses."""
-    command = git_command(top, "archive", "--format=tar", commit, "--", f":(glob){Path(folder).as_posix()}/*/*/*.json")
-    return _answered(command, TIMEOUT_S) or b""

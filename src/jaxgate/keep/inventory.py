@@ -104,20 +104,14 @@ def adopt_revision(
         known = {digest: content for digest, content in contents.items() if content is not None}
         if len(known) < len(contents):
             continue
-        save_baseline(into, baseline.stored_as(partial(_copy, kept, known, serves)))
+
+        def save(structure: str, about: ProgramRecord, known: Mapping[str | None, bytes] = known) -> str:
+            """Save a program before its baseline, which never names a file that is not there; gives its digest there."""
+            content = known[about.digest]
+            return kept.save(structure, content, partial(serves, content=content))
+
+        save_baseline(into, baseline.stored_as(save))
         names.append(baseline.case)
     if names:
         append_log(into, created=names, refreshed=[], folder=folder, why=why)
     return names
-
-
-def _copy(
-    into: ProgramStore,
-    contents: Mapping[str | None, bytes],
-    serves: Callable[..., bool],
-    structure: str,
-    about: ProgramRecord,
-) -> str:
-    """Save a program before its baseline, which never names a file that is not there; gives its digest there."""
-    content = contents[about.digest]
-    return into.save(structure, content, partial(serves, content=content))

@@ -216,9 +216,5 @@ class Machine:
 
 
 def lock_of(path: Path) -> FileLock:
-    """A lock for what a path names, without a file beside it.
-
-    Raises:
-        OSError: If this user has no folder for it.
-    """
+    """A lock for what a path names, without a file beside it. Raises OSError if this user has no folder for it."""
     return FileLock(lock_folder() / f"{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}.lock")

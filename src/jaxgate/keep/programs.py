@@ -46,8 +46,10 @@ class ProgramStore:
             if content is not None and digest in (None, _digest(content)):
                 return content
         self._unreachable = ""
+        if digest is None or self.shelf is None:
+            return None
         try:
-            return None if digest is None or self.shelf is None else _fetched(self.shelf, fingerprint, digest)
+            return _fetched(self.shelf, fingerprint, digest)
         except UnreachableError as error:
             self._unreachable = str(error)
             return None
@@ -161,16 +163,16 @@ def find_unreferenced(root: Path, named: Named, *, only: Collection[str] | None 
     """
     structures = {fingerprint for fingerprint, _ in named}
     store = ProgramStore(root)
-    found = []
-    for path in store.files():
+
+    def is_needed(path: Path) -> bool:
         fingerprint = store.fingerprint_of(path)
-        if only is not None and fingerprint not in only:
-            continue
-        digest = store.digest_of(path) if fingerprint in structures else None
-        needed = fingerprint in structures and (digest is None or (fingerprint, digest) in named)
-        if not needed:
-            found.append(path)
-    return found
+        if fingerprint not in structures:
+            return False
+        digest = store.digest_of(path)
+        return digest is None or (fingerprint, digest) in named
+
+    asked = [path for path in store.files() if only is None or store.fingerprint_of(path) in only]
+    return [path for path in asked if not is_needed(path)]
 
 
 def move_to(shelf: Shelf, root: Path, named: Named) -> tuple[list[tuple[Path, int]], list[tuple[str, str]]]:

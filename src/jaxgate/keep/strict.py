@@ -19,12 +19,7 @@ _ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
 class CorruptBaselineError(Exception):
-    """A baseline file that cannot be trusted.
-
-    Attributes:
-        path: The file.
-        reason: What was expected and what was found.
-    """
+    """A baseline file that cannot be trusted; ``reason`` says what was expected and what was found."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -42,26 +37,25 @@ def adapter_of(kind: type[Content]) -> TypeAdapter[Content]:
 
 
 def read_strict(path: Path, kind: type[Content], *, schema: int, may_lack: Collection[str] = ()) -> Content:
-    """Read one file; keys that came later than the ``schema`` (dotted, ``may_lack``) have their defaults where they lack.
+    """Read one file, or raise CorruptBaselineError, which names the key that cannot be trusted.
 
-    Raises:
-        CorruptBaselineError: If it cannot be trusted; names the key.
+    Keys that came later than the ``schema`` (dotted, ``may_lack``) have their defaults where they lack.
     """
     content = _parse_object(path)
     if content.get("schema") != schema:
-        raise CorruptBaselineError(path, _other_schema(path, content.get("schema"), schema))
+        found = repr(content.get("schema")) if may_be_quoted(path) else "another, behind a link"
+        raise CorruptBaselineError(path, f"expected schema {schema}, found {found}")
     adapter = adapter_of(kind)
     try:
-        found = adapter.validate_json(json.dumps(content))
+        read = adapter.validate_json(json.dumps(content))
     except RecursionError:
         raise CorruptBaselineError(path, "is nested too deeply") from None
     except ValueError as error:
         raise CorruptBaselineError(path, first_problem(error)) from error
-    for lost in _missing_keys(content, adapter.dump_python(found, mode="json")):
-        if lost in may_lack:
-            continue
-        raise CorruptBaselineError(path, f"key `{lost}` is missing")
-    return found
+    for lost in _missing_keys(content, adapter.dump_python(read, mode="json")):
+        if lost not in may_lack:
+            raise CorruptBaselineError(path, f"key `{lost}` is missing")
+    return read
 
 
 _NUMBERS = re.compile(r"\[\n((?:\s+[-+.\deE]+,?\n)+)\s*\]")
@@ -89,12 +83,6 @@ def _parse_object(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise CorruptBaselineError(path, "expected a JSON object")
     return content
-
-
-def _other_schema(path: Path, found: object, schema: int) -> str:
-    if not may_be_quoted(path):
-        return f"expected schema {schema}, found another, behind a link"
-    return f"expected schema {schema}, found {found!r}"
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

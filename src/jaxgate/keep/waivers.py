@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
@@ -20,9 +19,7 @@ if TYPE_CHECKING:
 
 FILE = "waivers.toml"
 _Entry = TypeVar("_Entry", Waiver, DriftStart)
-_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (Waiver, DriftStart)}
-_WAIVER, _DRIFT = "waiver", "drift"
-_TABLES = (_WAIVER, _DRIFT)
+_TABLES = ("waiver", "drift")
 
 
 class WaiverError(Exception):
@@ -35,30 +32,29 @@ def read_waivers(baselines: Path) -> tuple[Waiver, ...]:
     Raises:
         WaiverError: If the file is there and anything in it is not as expected.
     """
-    return tuple(_read_entries(baselines, _WAIVER, Waiver, ("case", "quantity")))
+    return tuple(_read_entries(baselines, "waiver", Waiver, ("case", "quantity")))
 
 
 def read_drift_starts(baselines: Path) -> tuple[DriftStart, ...]:
-    """Read from which day on the drift of a case counts, where what came before was accepted.
-
-    Raises:
-        WaiverError: As ``read_waivers``.
-    """
-    return tuple(_read_entries(baselines, _DRIFT, DriftStart, ("case",)))
+    """Read from which day on the drift of a case counts, where what came before was accepted. Raises WaiverError, too."""
+    return tuple(_read_entries(baselines, "drift", DriftStart, ("case",)))
 
 
 def _read_entries(baselines: Path, table: str, kind: type[_Entry], key: tuple[str, ...]) -> Iterator[_Entry]:
     """The entries of one table; no two may have the same key."""
     path = baselines / FILE
+    entries = _entries(path, table)
+    if not entries:
+        return
+    keys = _keys(kind)
     found: dict[tuple[str, ...], int] = {}
-    for number, entry in enumerate(_entries(path, table), start=1):
-        read = _read(path, number, entry, kind)
+    for number, entry in enumerate(entries, start=1):
+        read = _read(path, number, entry, kind, keys)
         first = found.setdefault(tuple(getattr(read, name) for name in key), number)
         if first != number:
-            keys = f"keys {' and '.join(f'`{name}`' for name in key)} are" if len(key) > 1 else f"key `{key[0]}` is"
-            those = "those" if len(key) > 1 else "that"
-            one = "keep one of them"
-            raise WaiverError(f"{_where(path, number, entry)}: {keys} {those} of entry {first}; {one}")
+            names = " and ".join(f"`{name}`" for name in key)
+            same = f"keys {names} are those" if len(key) > 1 else f"key {names} is that"
+            raise WaiverError(f"{_where(path, number, entry)}: {same} of entry {first}; keep one of them")
         yield read
 
 
@@ -84,12 +80,10 @@ def _entries(path: Path, table: str) -> list[dict[str, Any]]:
     return entries
 
 
-@cache
-def _keys(name: str) -> type[BaseModel]:
+def _keys(kind: type[Waiver | DriftStart]) -> type[BaseModel]:
     """The keys of an entry. Read strictly, pydantic takes a dataclass from JSON only, and JSON knows no dates."""
     from pydantic import ConfigDict, create_model  # noqa: PLC0415 - few projects waive anything
 
-    kind = _KINDS[name]
     types = get_type_hints(kind)
     keys: dict[str, Any] = {
         field.name: (types[field.name], ... if field.default is MISSING else field.default) for field in fields(kind)
@@ -97,11 +91,11 @@ def _keys(name: str) -> type[BaseModel]:
     return create_model("Entry", __config__=ConfigDict(strict=True, extra="forbid"), **keys)
 
 
-def _read(path: Path, number: int, entry: dict[str, Any], kind: type[_Entry]) -> _Entry:
+def _read(path: Path, number: int, entry: dict[str, Any], kind: type[_Entry], keys: type[BaseModel]) -> _Entry:
     from pydantic import ValidationError  # noqa: PLC0415 - as above
 
     try:
-        return kind(**_keys(kind.__name__).model_validate(entry).model_dump())
+        return kind(**keys.model_validate(entry).model_dump())
     except ValidationError as error:
         reason = first_problem(error)
         if error.errors()[0]["loc"] in (("expires",), ("since",)):

@@ -1,18 +1,17 @@
 """Two sides beside each other: what differs, which way, and what cannot be compared."""
 
 from jaxgate.ext.diff.judge import diff_sides
-from jaxgate.ext.diff.model import DiffSide, SideCase, Way
+from jaxgate.ext.diff.model import DiffSide, Way
+from jaxgate.ext.history.model import HistoryPoint
 
 FIGURES = {"temp_bytes": 100_000, "donated_bytes": 64, "code_bytes": 10, "compile_ns": 5e6, "run_ns": 100.0}
 
 
 def one(folder="cpu-a-1-jax-0.10", program="p", environment=None, **figures):
     """A case on one side."""
-    whole = FIGURES | figures
-    known = {name: value for name, value in whole.items() if value is not None}
-    return SideCase(
-        folder=folder, status="", program=program, figures=known, environment=environment or {"jax": "0.10.2"}
-    )
+    known = {name: value for name, value in (FIGURES | figures).items() if value is not None}
+    where = {"folder": folder, "environment": environment or {"jax": "0.10.2"}}
+    return HistoryPoint(run="", moment="", case="", program=program, figures=known, **where)
 
 
 def side(name="a", **cases):

@@ -1,14 +1,16 @@
 """The page of two sides: what is said of both, a table of facts, one of times."""
 
 from jaxgate.ext.diff.judge import diff_sides
-from jaxgate.ext.diff.model import DiffSide, SideCase
+from jaxgate.ext.diff.model import DiffSide
 from jaxgate.ext.diff.page import diff_document
 from jaxgate.ext.diff.text import diff_summary
+from jaxgate.ext.history.model import HistoryPoint
 
 
 def side(name, case="scan/a", **figures):
     """A side of one case."""
-    return DiffSide(name=name, about="a run", cases={case: (SideCase(folder="cpu-a-1-jax-0.10", figures=figures),)})
+    found = HistoryPoint(run="", moment="", case=case, folder="cpu-a-1-jax-0.10", figures=figures)
+    return DiffSide(name=name, about="a run", cases={case: (found,)})
 
 
 def page(first, second):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log
 
-from jaxgate.ext.diff.model import CaseDiff, DiffSide, QuantityDiff, RunDiff, SideCase, Way
+from jaxgate.ext.diff.model import CaseDiff, DiffSide, QuantityDiff, RunDiff, Way
+from jaxgate.ext.history.model import HistoryPoint
 from jaxgate.judge.figures import SUMS
 from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
 from jaxgate.model.numbers import FACT_NAMES
-from jaxgate.model.policy import FactPolicy
 
 _POLICIES = {policy.name: policy for policy in (*POLICIES, *ARRIVAL_POLICIES)}
 _FACTS = FACT_NAMES | set(SUMS)
@@ -44,7 +44,7 @@ def diff_sides(first: DiffSide, second: DiffSide) -> RunDiff:
     )
 
 
-def _pairs(first: Sequence[SideCase], second: Sequence[SideCase]) -> list[tuple[SideCase, SideCase]]:
+def _pairs(first: Sequence[HistoryPoint], second: Sequence[HistoryPoint]) -> list[tuple[HistoryPoint, HistoryPoint]]:
     """Pair the only case of each side, whatever its hardware; else cases on the same hardware."""
     if len(first) == len(second) == 1:
         return [(first[0], second[0])]
@@ -52,22 +52,17 @@ def _pairs(first: Sequence[SideCase], second: Sequence[SideCase]) -> list[tuple[
     return [(one, there[one.folder]) for one in first if one.folder in there]
 
 
-def _diff(name: str, first: SideCase, second: SideCase) -> CaseDiff:
-    both = [quantity for quantity in first.figures if quantity in second.figures]
-    pairs = {quantity: (first.figures[quantity], second.figures[quantity]) for quantity in both}
-    facts = [
-        QuantityDiff(name=quantity, first=left, second=right, way=_way(quantity, (left, right), first, second))
-        for quantity, (left, right) in pairs.items()
-        if quantity in _FACTS and left != right
+def _diff(name: str, first: HistoryPoint, second: HistoryPoint) -> CaseDiff:
+    both = [
+        QuantityDiff(name=name, first=value, second=second.figures[name], way=_way(name, first, second))
+        for name, value in first.figures.items()
+        if name in second.figures
     ]
-    times = [
-        QuantityDiff(name=quantity, first=left, second=right, way=Way.SAME if left == right else Way.MOVED)
-        for quantity, (left, right) in pairs.items()
-        if quantity not in _FACTS
-    ]
+    facts = [one for one in both if one.name in _FACTS and one.way is not Way.SAME]
+    times = [one for one in both if one.name not in _FACTS]
     unknown = {quantity: "first" for quantity in first.figures if quantity in _FACTS - second.figures.keys()}
     unknown |= {quantity: "second" for quantity in second.figures if quantity in _FACTS - first.figures.keys()}
-    known = bool(first.program and second.program)
+    known = first.program and second.program
     return CaseDiff(
         case=name,
         first=first,
@@ -80,20 +75,23 @@ def _diff(name: str, first: SideCase, second: SideCase) -> CaseDiff:
     )
 
 
-def _is_comparable(first: SideCase, second: SideCase) -> bool:
+def _is_comparable(first: HistoryPoint, second: HistoryPoint) -> bool:
     return bool(first.folder) and first.folder == second.folder
 
 
-def _way(quantity: str, pair: tuple[float, float], first: SideCase, second: SideCase) -> Way:
-    policy: FactPolicy | None = _POLICIES.get(quantity)
-    before, now = map(int, pair)
-    if policy is None or not _is_comparable(first, second):
+def _way(name: str, first: HistoryPoint, second: HistoryPoint) -> Way:
+    before, now, policy = first.figures[name], second.figures[name], _POLICIES.get(name)
+    if before == now:
+        return Way.SAME
+    if (
+        policy is None
+        or not _is_comparable(first, second)
+        or policy.other_within(second.environment, first.environment)
+    ):
         return Way.MOVED
-    if policy.other_within(second.environment, first.environment):
-        return Way.MOVED
-    if policy.is_worse(now, before):
+    if policy.is_worse(int(now), int(before)):
         return Way.WORSE
-    return Way.BETTER if policy.is_better(now, before) else Way.MOVED
+    return Way.BETTER if policy.is_better(int(now), int(before)) else Way.MOVED
 
 
 def _size(one: QuantityDiff) -> float:

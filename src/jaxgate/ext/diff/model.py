@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+
+from jaxgate.ext.history.model import HistoryPoint
 
 
 class Way(StrEnum):
@@ -18,23 +20,12 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SideCase:
-    """One case on one side."""
-
-    folder: str  # hardware and release line, `cpu-amd-epyc-1-jax-0.12`
-    figures: Mapping[str, float]  # facts, phases and `run_ns` by name, as in `Figures.now`
-    status: str = ""  # its verdict; empty where nothing was judged, as of a stored baseline
-    program: str = ""  # structure of its program; empty if unknown
-    environment: Mapping[str, str] = field(default_factory=dict)  # versions, flags, driver
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DiffSide:
     """One side."""
 
     name: str  # as the user named it
     about: str  # what it is, in words: when, which commit, which jax
-    cases: Mapping[str, tuple[SideCase, ...]]  # by name; one of several kinds of hardware stands once for each
+    cases: Mapping[str, tuple[HistoryPoint, ...]]  # by name; one of several kinds of hardware stands once for each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +48,8 @@ class CaseDiff:
     """One case that both sides have."""
 
     case: str  # its name; with its hardware where a side has it on several
-    first: SideCase
-    second: SideCase
+    first: HistoryPoint
+    second: HistoryPoint
     comparable: bool  # whether both are of the same hardware and release line, so that worse and better can be told
     same_program: bool | None  # whether both have the same program; `None` if that is not known
     facts: tuple[QuantityDiff, ...]  # what differs of the facts, the largest difference first

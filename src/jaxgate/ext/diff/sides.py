@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from jaxgate.ext.diff.model import DiffSide, SideCase
+from jaxgate.ext.diff.model import DiffSide
 from jaxgate.ext.history.model import HistoryPoint
+from jaxgate.ext.history.store import history_point
 from jaxgate.ext.history.text import when
 from jaxgate.judge.figures import figures_of_baseline
 from jaxgate.keep.baselines import read_all
@@ -32,20 +33,7 @@ def side_of_results(name: str, path: Path) -> DiffSide:
         UsageError: If no case of it has figures: an earlier jaxgate wrote none.
     """
     run = read_results(path)
-    cases = _grouped(
-        (
-            case.case,
-            SideCase(
-                folder=case.folder,
-                figures=case.figures.now,
-                status=case.status,
-                program=case.figures.program,
-                environment=case.figures.environment,
-            ),
-        )
-        for case in run.cases
-        if case.figures is not None
-    )
+    cases = _grouped(history_point(case, run, run.moment) for case in run.cases if case.figures is not None)
     if not cases:
         raise UsageError(f"{name}: expected figures of cases, found none; run the suite again with this jaxgate")
     return DiffSide(name=name, about=_about_run(run), cases=cases)
@@ -63,11 +51,11 @@ def side_of_hardware(name: str, root: Path) -> DiffSide | None:
     wanted = name.replace(":", "-")
     folders = {path.name: split for path in root.glob("*") if path.is_dir() and (split := split_folder_name(path.name))}
     key, line = split_folder_name(wanted) or (wanted, "")
-    lines = {folder: line_ for folder, (slug, line_) in folders.items() if _names(key, slug)}
+    lines = {folder: own for folder, (slug, own) in folders.items() if key in (slug, slug.rpartition("-")[0])}
     if not lines:
         return None
     newest = line or max(lines.values(), key=_as_numbers)
-    chosen = sorted(folder for folder, line_ in lines.items() if line_ == newest)
+    chosen = sorted(folder for folder, own in lines.items() if own == newest)
     baselines = [baseline for folder in chosen for baseline in _read(root, folder)]
     others = sorted({*lines.values()} - {newest}, key=_as_numbers)
     more = f"; there is jax {' and '.join(others)}, too: {key}-jax-{others[-1]}" if others and not line else ""
@@ -77,19 +65,7 @@ def side_of_hardware(name: str, root: Path) -> DiffSide | None:
 
 def side_of_commit(name: str, points: Sequence[HistoryPoint]) -> DiffSide | None:
     """What the history remembers of a commit; ``None`` if no case of it has facts."""
-    cases = _grouped(
-        (
-            point.case,
-            SideCase(
-                folder=point.folder,
-                figures=point.figures,
-                status=point.status,
-                program=point.program,
-                environment=point.environment,
-            ),
-        )
-        for point in points
-    )
+    cases = _grouped(points)
     if not cases:
         return None
     moments = sorted({when(point.moment) or "a day that is not known" for point in points})
@@ -124,33 +100,28 @@ def _read(root: Path, folder: str) -> list[Baseline]:
     return list(found.values())
 
 
-def _cases(baselines: Iterable[Baseline]) -> dict[str, tuple[SideCase, ...]]:
+def _cases(baselines: Iterable[Baseline]) -> dict[str, tuple[HistoryPoint, ...]]:
     return _grouped(
-        (
-            baseline.case,
-            SideCase(
-                folder=baseline.folder,
-                figures=figures_of_baseline(baseline),
-                program=baseline.fingerprints.program,
-                environment=baseline.environment,
-            ),
+        HistoryPoint(
+            run="",
+            moment=baseline.provenance.date,
+            case=baseline.case,
+            folder=baseline.folder,
+            figures=figures_of_baseline(baseline),
+            program=baseline.fingerprints.program,
+            environment=baseline.environment,
         )
         for baseline in baselines
     )
 
 
-def _grouped(found: Iterable[tuple[str, SideCase]]) -> dict[str, tuple[SideCase, ...]]:
-    """By name; a case without facts is left out, as it has nothing that could differ."""
-    cases: dict[str, tuple[SideCase, ...]] = {}
-    for name, one in found:
+def _grouped(found: Iterable[HistoryPoint]) -> dict[str, tuple[HistoryPoint, ...]]:
+    """By case; one without facts is left out, as it has nothing that could differ."""
+    cases: dict[str, tuple[HistoryPoint, ...]] = {}
+    for one in found:
         if FACT_NAMES & one.figures.keys():
-            cases[name] = (*cases.get(name, ()), one)
+            cases[one.case] = (*cases.get(one.case, ()), one)
     return cases
-
-
-def _names(key: str, slug: str) -> bool:
-    """Whether a key names some hardware: all of it, or all but the number of devices."""
-    return slug == key or slug.rpartition("-")[0] == key
 
 
 def _as_numbers(line: str) -> tuple[int, ...]:

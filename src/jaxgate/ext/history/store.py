@@ -38,16 +38,17 @@ def history_run(record: RunRecord) -> HistoryRun:
         raise HistoryError(
             f"expected results with `run` and `moment`, found those of jaxgate {record.jaxgate}, which wrote neither"
         )
+    moment = utc(record.moment)
     return HistoryRun(
         run=record.run,
-        moment=utc(record.moment),
+        moment=moment,
         commit=record.commit,
         dirty=record.dirty,
         jaxgate=record.jaxgate,
         elsewhere=record.elsewhere,
         green=record.green,
         gate_exit=record.gate_exit,
-        points=tuple(_point_of_run_points(case, record) for case in record.cases),
+        points=tuple(history_point(case, record, moment) for case in record.cases),
     )
 
 
@@ -75,12 +76,13 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _point_of_run_points(case: CaseRecord, record: RunRecord) -> HistoryPoint:
+def history_point(case: CaseRecord, record: RunRecord, moment: str) -> HistoryPoint:
+    """What is remembered of a case of a run that ended at a moment."""
     figures, time = case.figures, case.time
     low, high, ratio = (None if _is_unconfirmed(time) else _finite(one) for one in (time.low, time.high, time.ratio))
     return HistoryPoint(
         run=record.run,
-        moment=utc(record.moment),
+        moment=moment,
         commit=record.commit,
         case=case.case,
         folder=case.folder,
@@ -147,15 +149,15 @@ class HistoryStore:
         self._busy_s = busy_s
 
     def append(self, record: RunRecord) -> bool:
-        """Add a run by its results, and tell whether it was new; a run that is there already stays as it is.
-
-        Raises:
-            HistoryError: If it could not be added; what was there is there.
-        """
+        """Add a run by its results, as ``add`` does."""
         return self.add(history_run(record))
 
     def add(self, run: HistoryRun) -> bool:
-        """Add a run; of a case that two tests have, the last stays. Tells whether the run was new."""
+        """Add a run, and tell whether it was new; one that is there already stays as it is.
+
+        Of a case that two tests have, the last stays. Raises HistoryError if the run could not be added; what was there is
+        there.
+        """
         with self._explained():
             _make_folder(self._file.parent)
             with self._transaction("BEGIN IMMEDIATE") as connection:  # who reads first could not go on to write
@@ -186,11 +188,8 @@ class HistoryStore:
     def at_commit(self, commit: str) -> tuple[HistoryPoint, ...]:
         """What is known of a commit: of each case on each hardware the newest point, from whichever run has it.
 
-        ``commit`` is its id, or the first four or more characters of it. Runs of a checkout with changes, and those against
-        something else than stored baselines, do not speak of a commit.
-
-        Raises:
-            HistoryError: If it is no commit's id, or begins several.
+        ``commit`` is its id, or the first four or more characters of it; HistoryError says that it is none, or of several.
+        Runs of a checkout with changes, and those against something else than stored baselines, do not speak of a commit.
         """
         if not COMMIT.fullmatch(commit):
             raise HistoryError(f"expected a commit by four or more characters of its id, found {commit!r}")
@@ -226,11 +225,7 @@ class HistoryStore:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn whatever goes wrong inside into one line.
-
-        Raises:
-            HistoryError: If anything goes wrong.
-        """
+        """Turn whatever goes wrong inside into one line. Raises HistoryError if anything goes wrong."""
         try:
             yield
         except HistoryError as error:

@@ -18,11 +18,7 @@ class StoredRuns:
         self._problem: Exception | None = None
 
     def points(self, case: str, folder: str) -> tuple[HistoryPoint, ...]:
-        """The runs of a case in a folder, oldest first.
-
-        Raises:
-            HistoryError: If they cannot be read.
-        """
+        """The runs of a case in a folder, oldest first. Raises HistoryError if they cannot be read."""
         if self._problem is not None:  # a file that is locked is waited for once, not by each case
             raise self._problem
         if folder not in self._known:

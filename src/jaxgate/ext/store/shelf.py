@@ -63,11 +63,7 @@ class Shelf:
         return found
 
     def put(self, fingerprint: str, digest: str, packed: bytes) -> None:
-        """Write a packed program, whole or not at all.
-
-        Raises:
-            UnreachableError: If the store does not take it.
-        """
+        """Write a packed program, whole or not at all. Raises UnreachableError if the store does not take it."""
         path = self._path(fingerprint, digest)
 
         def write() -> None:
@@ -81,20 +77,12 @@ class Shelf:
         self._ask(write)
 
     def digests(self, fingerprint: str) -> list[str]:
-        """What the store has of one structure.
-
-        Raises:
-            UnreachableError: If the store does not answer.
-        """
+        """What the store has of one structure. Raises UnreachableError if the store does not answer."""
         paths: list[str] = self._ask(lambda: self._files.ls(f"{self._root}/{fingerprint}", detail=False), missing=[])
         return sorted(path.rpartition("/")[2].removesuffix(SUFFIX) for path in paths if path.endswith(SUFFIX))
 
     def names(self) -> set[tuple[str, str]]:
-        """All that the store has, by fingerprint and digest.
-
-        Raises:
-            UnreachableError: If the store does not answer.
-        """
+        """All that the store has, by fingerprint and digest. Raises UnreachableError if the store does not answer."""
         paths: list[str] = self._ask(lambda: self._files.find(self._root), missing=[])
         parts = [path.removesuffix(SUFFIX).split("/")[-2:] for path in paths if path.endswith(SUFFIX)]
         return {(fingerprint, digest) for fingerprint, digest in parts}
