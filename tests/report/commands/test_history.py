@@ -42,7 +42,11 @@ def test_a_long_curve_keeps_its_ends_and_a_step():
 def rows(*figures):
     """What the table says of each run with these figures."""
     points = [replace(POINT, figures=each) for each in figures]
-    return [line[line.index("SAME") + 4 :].strip() for line in history_text(points).splitlines() if "SAME" in line]
+    return [
+        line[line.index("SAME") + 4 :].strip()
+        for line in history_text(points, None, {}, {}).splitlines()
+        if "SAME" in line
+    ]
 
 
 def test_the_fact_that_moved_most_is_named():
@@ -62,12 +66,12 @@ def test_a_fact_that_one_run_does_not_know_did_not_move():
 
 def test_a_run_without_anything():
     """It is a row all the same, and the head of its part says what is not known."""
-    text = history_text([replace(POINT, folder="", status="", commit=None)])
+    text = history_text([replace(POINT, folder="", status="", commit=None)], None, {}, {})
     assert text.startswith("scan/rnn on hardware that is not known: 1 run, 2026-11-25 02:30\n")
     assert text.splitlines()[-1].split() == ["2026-11-25", "02:30", "unknown", "unknown"]
 
 
 def test_a_name_cannot_pretend_to_be_a_line():
-    text = history_text([replace(POINT, recorded="x\nSAME  scan/other", elsewhere="\x1b[2J")])
+    text = history_text([replace(POINT, recorded="x\nSAME  scan/other", elsewhere="\x1b[2J")], None, {}, {})
     assert sum(line.startswith("SAME") for line in text.splitlines()) == 0
     assert "\x1b" not in text

@@ -47,12 +47,8 @@ def judge_drift(
 
 def unreadable(why: str) -> Finding:
     """What is said of a case where a budget was set and the history cannot be had."""
-    return Finding(
-        kind="drift",
-        name=TIME,
-        status=Status.INVALID,
-        detail=f"the history cannot be read, so that no drift can be held against its budget: {why}",
-    )
+    detail = f"the history cannot be read, so that no drift can be held against its budget: {why}"
+    return Finding(kind="drift", name=TIME, status=Status.INVALID, detail=detail)
 
 
 def since_accepted(
@@ -133,10 +129,10 @@ class DriftBudget:
         """The verdict with what its drift adds."""
         if self.budget is None or verdict.figures is None or verdict.figures.baseline is None:
             return verdict
-        return conclude(verdict, [*verdict.findings, *self._findings(verdict, folder, tolerances)], strict=strict)
+        found = self._findings(verdict, folder, self.budget, tolerances)
+        return conclude(verdict, [*verdict.findings, *found], strict=strict)
 
-    def _findings(self, verdict: Verdict, folder: str, tolerances: Iterable[Tolerance]) -> list[Finding]:
-        assert self.budget is not None  # the caller looked
+    def _findings(self, verdict: Verdict, folder: str, budget: float, tolerances: Iterable[Tolerance]) -> list[Finding]:
         if self.past is None:
             return [unreadable(NO_STORE)]
         try:
@@ -146,7 +142,7 @@ class DriftBudget:
         counted = since_accepted(past, verdict.case, self.starts, self.today)
         today = point_of(verdict, folder, moment=self.moment(), commit=self.commit())
         timed = verdict.cost.run_ns is not None and not (verdict.hardware and verdict.hardware.is_virtual)
-        return judge_drift((*counted, today), self.budget, tolerances, timed=timed)
+        return judge_drift((*counted, today), budget, tolerances, timed=timed)
 
 
 def point_of(verdict: Verdict, folder: str, *, moment: str, commit: str | None) -> HistoryPoint:
@@ -155,8 +151,8 @@ def point_of(verdict: Verdict, folder: str, *, moment: str, commit: str | None) 
     A slow-down that fresh processes have still to confirm does not count yet. If they do, the case fails for it, or a waiver
     covers it, and it counts from the next run on.
     """
-    figures, decision = verdict.figures, verdict.time.decision
-    counts = decision is not None and verdict.time.status is not Status.SLOWER
+    figures = verdict.figures
+    decision = None if verdict.time.status is Status.SLOWER else verdict.time.decision
     assert figures is not None  # the caller looked
     return HistoryPoint(
         run="",
@@ -168,9 +164,9 @@ def point_of(verdict: Verdict, folder: str, *, moment: str, commit: str | None) 
         program=figures.program,
         baseline=figures.baseline,
         time_status=str(verdict.time.status),
-        ratio=decision.ratio if decision is not None and counts else None,
-        low=decision.low if decision is not None and counts else None,
-        high=decision.high if decision is not None and counts else None,
+        ratio=None if decision is None else decision.ratio,
+        low=None if decision is None else decision.low,
+        high=None if decision is None else decision.high,
         figures=figures.now,
         environment=figures.environment,
     )
@@ -192,9 +188,8 @@ def worst_accepted(verdict: Verdict) -> Finding | None:
 def _lost(verdict: Verdict) -> Iterator[tuple[float, Finding]]:
     """Each figure that is worse, with the factor."""
     decision = verdict.time.decision
-    timed = [finding for finding in verdict.findings if finding.kind == "time"]
     if decision is not None and decision.ratio > 1:
-        yield from ((decision.ratio, finding) for finding in timed)
+        yield from ((decision.ratio, finding) for finding in verdict.findings if finding.kind == "time")
     known = {finding.name: finding for finding in verdict.findings if finding.kind == "fact"}
     for policy in (*POLICIES, *ARRIVAL_POLICIES):
         finding = known.get(policy.name)

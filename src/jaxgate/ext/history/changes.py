@@ -63,7 +63,8 @@ class Line:
 
     def __init__(self, value: float, variance: float) -> None:
         self._level, self._run, self._variance = value, 0.0, variance
-        self._products = self._squares = self._misfit = 0.0
+        self._products = self._squares = 0.0
+        self.misfit = 0.0  # sum of squared innovations without a slope; with one it is less by the square of `sure`
 
     def loosen(self, variance: float) -> None:
         """Let the level move by so much."""
@@ -72,7 +73,7 @@ class Line:
     def observe(self, value: float, run: float, own: float) -> None:
         """Take a value, and at which run it is."""
         moved, away, total = value - self._level, run - self._run, self._variance + own
-        self._misfit += moved * moved / total
+        self.misfit += moved * moved / total
         self._products += moved * away / total
         self._squares += away * away / total
         share = self._variance / total
@@ -87,11 +88,6 @@ class Line:
     def sure(self) -> float:
         """How many standard errors the slope is."""
         return abs(self._products) / sqrt(self._squares) if self._squares else 0.0
-
-    @property
-    def misfit(self) -> float:
-        """Sum of squared innovations without a slope; with one it is less by the square of ``sure``."""
-        return self._misfit
 
 
 SURE = 5.0

@@ -97,9 +97,8 @@ def _show(store: HistoryStore, asked: argparse.Namespace, shown: str) -> int:
     known = [one.case for one in cases]
     if not known:
         where = f" on {asked.folder}" if asked.folder else ""
-        return refuse(
-            COMMAND, f"{shown}: expected runs{where}, found none; each run of pytest that judges adds itself", 1
-        )
+        none = f"{shown}: expected runs{where}, found none; each run of pytest that judges adds itself"
+        return refuse(COMMAND, none, 1)
     if asked.changes:
         return _show_changes(store, asked)
     if not asked.case and asked.page is not None:
@@ -144,10 +143,10 @@ def _by_series(points: Sequence[HistoryPoint]) -> Series:
 
 def _relative(whole: Series) -> dict[str, dict[str, float]]:
     """By folder and run, the time of a call as a multiple of the first baseline's."""
-    chains = {folder: chain_times(points) for (_, folder), points in whole.items()}
     return {
-        folder: {} if chain is None else {one.point.run: exp(one.value) for one in chain.points}
-        for folder, chain in chains.items()
+        folder: {one.point.run: exp(one.value) for one in chain.points}
+        for (_, folder), points in whole.items()
+        if (chain := chain_times(points)) is not None
     }
 
 

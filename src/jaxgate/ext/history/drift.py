@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
+from math import prod
 
 from jaxgate.model.waiver import check_account
 
@@ -36,10 +37,7 @@ class Drift:
     @property
     def step(self) -> float:
         """Mean ratio of an accepted refresh, 1 where there was none."""
-        product = 1.0
-        for one in self.accepted:
-            product *= one.ratio
-        return float(product ** (1 / max(1, len(self.accepted))))
+        return float(prod(one.ratio for one in self.accepted) ** (1 / max(1, len(self.accepted))))
 
     @property
     def each_within(self) -> bool:

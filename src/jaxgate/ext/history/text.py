@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any
 
 from jaxgate.ext.history.drift import CaseChanges, Creep, Drift, FactDrift, Step
@@ -24,8 +23,6 @@ ROWS = 20
 """Runs of the table, unless more were asked for."""
 _LEVELS = "▁▂▃▄▅▆▇█"
 _CLOCK = "_ns"
-_NOTHING: Mapping[str, Sequence[str]] = MappingProxyType({})
-_NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 
 
 def history_list(cases: Sequence[HistoryCase]) -> str:
@@ -36,23 +33,18 @@ def history_list(cases: Sequence[HistoryCase]) -> str:
 
 
 def history_text(
-    points: Sequence[HistoryPoint],
-    rows: int | None = None,
-    changes: Mapping[str, Sequence[str]] = _NOTHING,
-    known: Mapping[str, int] = _NO_COUNTS,
+    points: Sequence[HistoryPoint], rows: int | None, changes: Mapping[str, Sequence[str]], known: Mapping[str, int]
 ) -> str:
     """The history of one case: for each hardware and release line the curves, what moved in words, then the table.
 
     Runs are given oldest first; each table shows the newest ``rows``. ``known`` counts by folder all runs that there are.
     """
-    folders = dict.fromkeys(point.folder for point in points)
-    parts = (
-        _of_folder(
-            [p for p in points if p.folder == folder], rows or ROWS, changes.get(folder, ()), known.get(folder, 0)
-        )
-        for folder in folders
-    )
-    return "\n".join("".join(f"{line}\n" for line in part) for part in parts)
+    parts = []
+    for folder in dict.fromkeys(point.folder for point in points):
+        own = [point for point in points if point.folder == folder]
+        lines = _of_folder(own, rows or ROWS, changes.get(folder, ()), known.get(folder, 0))
+        parts.append("".join(f"{line}\n" for line in lines))
+    return "\n".join(parts)
 
 
 def changes_text(changes: Mapping[tuple[str, str], Sequence[str]]) -> str:
@@ -106,9 +98,9 @@ def _of_folder(points: Sequence[HistoryPoint], most: int, changes: Sequence[str]
     rows = [_row(point, what) for point, what in zip(points, moved, strict=True)]
     head = ["run", "commit", "status", "against the baseline", "run_ns", "moved most since the run before", "baseline"]
     yield from aligned([head, *rows[-most:]], right={4})
-    count = max(len(rows), known)
-    if count > min(most, len(rows)):
-        yield f"{plural(count - min(most, len(rows)), 'earlier run')}; all of them: --last {count}"
+    count, shown_rows = max(len(rows), known), min(most, len(rows))
+    if count > shown_rows:
+        yield f"{plural(count - shown_rows, 'earlier run')}; all of them: --last {count}"
 
 
 def _curves(points: Sequence[HistoryPoint]) -> Iterator[list[str]]:
@@ -143,22 +135,22 @@ def _row(point: HistoryPoint, moved: str) -> list[str]:
 
 def _moved(before: HistoryPoint, now: HistoryPoint) -> str:
     """The fact that is farthest from where it was; empty where none moved."""
-    shared = [name for name in now.figures if name in before.figures and not name.endswith(_CLOCK)]
-    moves = {name: _distance(before.figures, now.figures, name) for name in shared}
+    moves = {
+        name: _distance(before.figures[name], value)
+        for name, value in now.figures.items()
+        if name in before.figures and not name.endswith(_CLOCK)
+    }
     name = max(moves, key=lambda name: moves[name], default="")
-    if not name or not moves[name]:
+    if not moves.get(name):
         return ""
-    values = (show(name, before.figures[name]), show(name, now.figures[name]))
-    return f"{name} {' → '.join(values)}"
+    return f"{name} {show(name, before.figures[name])} → {show(name, now.figures[name])}"
 
 
-def _distance(before: Mapping[str, float], now: Mapping[str, float], name: str) -> float:
+def _distance(before: float, now: float) -> float:
     """How far a fact moved, up or down, as the logarithm of a ratio; what came from nothing moved farthest."""
-    if before[name] == now[name]:
+    if before == now:
         return 0.0
-    if before[name] <= 0 or now[name] <= 0:
-        return math.inf
-    return abs(math.log(now[name] / before[name]))
+    return abs(math.log(now / before)) if before > 0 and now > 0 else math.inf
 
 
 def when(moment: str) -> str:
@@ -200,11 +192,9 @@ def drift_line(drift: Drift) -> str:
 
 def fact_drift_line(drift: FactDrift) -> str:
     """What a fact became: ``temp_bytes 1.05 MB → 1.31 MB = 1.25 × in 4 steps since 2026-03-02``."""
-    first, now = show_pair(drift.name, drift.first, drift.now)
-    ratio = show_ratio(drift.now, drift.first)
-    moves = plural(drift.steps, "step")
     changed = f" ({shortlist(drift.environment, MAX_DIFFERENCES)})" if drift.environment else ""
-    return f"{drift.name} {first} → {now}{f' = {ratio}' if ratio else ''} in {moves} since {drift.since}{changed}"
+    moves = f"{_move(drift.name, drift.first, drift.now)} in {plural(drift.steps, 'step')}"
+    return f"{moves} since {drift.since}{changed}"
 
 
 def step_line(step: Step) -> str:
@@ -213,16 +203,20 @@ def step_line(step: Step) -> str:
         size = _percent(1 + abs(step.ratio - 1))
         what = f"{step.quantity} {size} % {'up' if step.ratio > 1 else 'down'}"
     else:
-        before, after = show_pair(step.quantity, step.before, step.after)
-        ratio = show_ratio(step.after, step.before)
-        what = f"{step.quantity} {before} → {after}{f' = {ratio}' if ratio else ''}"
+        what = _move(step.quantity, step.before, step.after)
     known = [f"commit {step.commit[:COMMIT]}"] if step.commit else []
     if step.last_before:
-        known += [
-            "or not committed then" if step.last_before == step.commit else f"not yet in {step.last_before[:COMMIT]}"
-        ]
+        same = step.last_before == step.commit
+        known.append("or not committed then" if same else f"not yet in {step.last_before[:COMMIT]}")
     where = f" ({', '.join(known)})" if known else ""
     return f"{what} on {step.moment[:10]}{where}, in {plural(step.runs, 'run')} since"
+
+
+def _move(quantity: str, before: float, after: float) -> str:
+    """``temp_bytes 1 MB → 2 MB = 2.00 ×``; from nothing there is no ratio."""
+    first, now = show_pair(quantity, before, after)
+    ratio = show_ratio(after, before)
+    return f"{quantity} {first} → {now}{f' = {ratio}' if ratio else ''}"
 
 
 def creep_line(creep: Creep) -> str:
