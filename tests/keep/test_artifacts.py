@@ -16,22 +16,23 @@ def begun(root):
     return artifacts
 
 
-def test_a_run_that_writes_nothing_leaves_no_folder(tmp_path):
-    """A green run on a clean checkout changes nothing."""
-    begun(tmp_path / "a")
-    assert not (tmp_path / "a").exists()
-
-
 def test_a_new_run_removes_the_last_ones_bundles(tmp_path):
-    """Files, folders and links; what a link points to stays."""
-    begun(tmp_path / "a").write("model/step", "report.md", "old")
+    """Files, folders and links; what a link points to stays, and the scalars of earlier runs: ``test_history.py`` has bundles.
+
+    A run that writes nothing leaves no folder.
+    """
+    first = begun(tmp_path / "a")
+    assert not (tmp_path / "a").exists()
+    first.write("model/step", "report.md", "old")
+    first.write("history/step", "report.md", "old")
+    (first.history / "events").write_text("scalars")
     kept = tmp_path / "kept"
     kept.mkdir()
     (kept / "file").write_text("mine")
     (tmp_path / "a" / "link").symlink_to(kept)
-    (tmp_path / "a" / HISTORY).mkdir()
     begun(tmp_path / "a")
     assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [IGNORED, MARKER, HISTORY]
+    assert [path.name for path in first.history.iterdir()] == ["events"]
     assert (kept / "file").read_text() == "mine"
 
 
@@ -73,15 +74,6 @@ def test_tensorboard_is_an_extra(monkeypatch):
     assert can_write_scalars()
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     assert not can_write_scalars()
-
-
-def test_a_family_of_a_kept_folders_name_is_removed_all_the_same(tmp_path):
-    """``test_history.py`` has bundles too; what stays are the files beside them."""
-    first = begun(tmp_path / "a")
-    first.write("history/step", "report.md", "old")
-    (first.history / "events").write_text("scalars")
-    begun(tmp_path / "a")
-    assert [path.name for path in first.history.iterdir()] == ["events"]
 
 
 def test_two_runs_that_begin_at_once(tmp_path):

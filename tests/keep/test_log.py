@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from jaxgate.keep import log as module
-from jaxgate.keep.log import append_log, last_line, log_trimmed, read_log
+from jaxgate.keep.log import append_log, log_trimmed, read_log
 from jaxgate.model.inventory import LogEntry
 
 
@@ -31,18 +31,12 @@ def log(tmp_path, monkeypatch):
 
 
 def test_an_entry_says_when_where_what_and_why(log):
-    assert log("two", created=["vmap/b", "vmap/a"], refreshed=["scan/rnn"]) == (
-        "- 2026-11-20 on `cpu-amd-epyc-1-jax-0.10`: created `vmap/a`, `vmap/b`; refreshed `scan/rnn`. Why: two\n"
-    )
-
-
-def test_an_entry_has_the_energy_where_it_is_known(log):
-    """Beside what is worse than before; no baseline keeps it."""
+    """And the energy where it is known, beside what is worse than before: no baseline keeps it."""
     figures = {
         "worse": {"scan/rnn": "temp_bytes 2 MB"},
         "energy": dict.fromkeys(("scan/rnn", "vmap/a"), "31 mJ a call"),
     }
-    assert log("two", created=["vmap/a", "vmap/b"], refreshed=["scan/rnn"], **figures) == (
+    assert log("two", created=["vmap/b", "vmap/a"], refreshed=["scan/rnn"], **figures) == (
         "- 2026-11-20 on `cpu-amd-epyc-1-jax-0.10`: created `vmap/a` (31 mJ a call), `vmap/b`; "
         "refreshed `scan/rnn` (temp_bytes 2 MB; 31 mJ a call). Why: two\n"
     )
@@ -74,27 +68,19 @@ def test_a_reason_is_one_line(log, why, written):
 
 
 def test_the_log_is_read_in_the_order_of_its_files(log, tmp_path):
-    """A file may have several lines; what people wrote by hand in other words, and a trim, are no recordings."""
+    """A file may have several entries; what people wrote by hand in other words, and a trim, are no recordings."""
+    assert read_log(tmp_path / "baselines") == ()
     log("later", refreshed=["scan/rnn"])
     log_trimmed(tmp_path / "baselines", removed=["cpu-amd-epyc-1/scan/old"], programs=2, why="tidy")
     (tmp_path / "baselines/log/2026-01-01.md").write_text(
         "# Ours\n\nby hand\n- 2026-01-01 on `gpu-1`: created `a/b`, `a/c`; refreshed `a/d`. Why: first. Why: not\n"
+        "- 2026-01-02 on `gpu-1`: created `a/e`. Why: second\n"
     )
     assert read_log(tmp_path / "baselines") == (
         LogEntry(date="2026-01-01", folder="gpu-1", cases=("a/b", "a/c", "a/d"), why="first. Why: not"),
+        LogEntry(date="2026-01-02", folder="gpu-1", cases=("a/e",), why="second"),
         LogEntry(date="2026-11-20", folder="cpu-amd-epyc-1-jax-0.10", cases=("scan/rnn",), why="later"),
     )
-
-
-def test_old_entries_may_share_a_file(log, tmp_path):
-    lines = [log(why, created=["scan/rnn"]) for why in ("first", "second")]
-    folder = tmp_path / "baselines/log"
-    for path in folder.iterdir():
-        path.unlink()
-    (folder / "2026-11-01-to-2026-11-20.md").write_text("".join(lines))
-    assert last_line(tmp_path / "baselines") == lines[1].strip()
-    log("third", created=["scan/rnn"])
-    assert [entry.why for entry in read_log(tmp_path / "baselines")] == ["first", "second", "third"]
 
 
 def test_a_trim_says_what_it_removed(tmp_path):
@@ -103,7 +89,3 @@ def test_a_trim_says_what_it_removed(tmp_path):
         " trimmed baselines `cpu-1/a/one`, `cpu-1/b/two` and 1 program that no baseline names. Why: tidy\n"
     )
     assert "trimmed 3 programs that" in log_trimmed(tmp_path, removed=[], programs=3, why="").read_text()
-
-
-def test_no_log_is_an_empty_one(tmp_path):
-    assert read_log(tmp_path / "baselines") == ()

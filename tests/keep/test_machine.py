@@ -82,19 +82,6 @@ def test_what_it_starts_measures_in_its_name(tmp_path):
     assert HELD not in os.environ
 
 
-def test_a_process_that_dies_lets_go(tmp_path):
-    code = f"""
-import os, pathlib, signal
-from jaxgate.keep.machine import Machine
-Machine(pathlib.Path({str(tmp_path)!r})).alone()
-print("alone", flush=True)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout == "alone\n"
-    assert not waits(Machine(tmp_path).alone)
-
-
 def test_who_died_is_not_waited_for_though_another_one_has_its_number(tmp_path):
     """A process, or a thread of one: a number is given again."""
     thread = threading.Thread(target=threading.Event().wait, args=(30,), daemon=True)
@@ -112,31 +99,6 @@ def test_who_died_is_not_waited_for_though_another_one_has_its_number(tmp_path):
     assert Machine(tmp_path).others() == f"process {os.getppid()} (a case)"
 
 
-def test_it_waits_for_another_process(tmp_path):
-    """And goes on once that is done, having said once that it waits."""
-    code = f"""
-import pathlib, sys
-from jaxgate.keep.machine import Machine
-machine = Machine(pathlib.Path({str(tmp_path)!r}))
-machine.work()
-print("working", flush=True)
-sys.stdin.readline()
-machine.leave()
-"""
-    other = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert other.stdout.readline() == "working\n"
-    told = []
-
-    def say():
-        told.append("waits")
-        other.stdin.write("\n")
-        other.stdin.flush()
-
-    Machine(tmp_path).alone(say)
-    assert told == ["waits"]
-    other.communicate()
-
-
 def test_without_a_lock_it_says_so(tmp_path):
     (tmp_path / "file").write_text("")
     machine = Machine(tmp_path / "file" / "folder")
@@ -151,21 +113,27 @@ def test_a_path_has_a_lock_of_its_own(tmp_path):
     assert first.lock_file != lock_of(tmp_path / "c").lock_file
 
 
-def test_who_holds_it_says_who_it_is(tmp_path):
-    """For those who wait: number, what it does; nothing once it has left, and nothing of a process that died."""
-    code = (
-        "import sys; from pathlib import Path; from jaxgate.keep.machine import Machine; machine = Machine(Path(sys.argv[1]))\n"
-        "machine.about = 'model/step of /project'; machine.alone(); print(flush=True); sys.stdin.readline()\n"
-        "machine.leave(); print(flush=True); sys.stdin.readline(); machine.work(); print(flush=True); sys.stdin.readline()"
-    )
-    command, mine = [sys.executable, "-c", code, str(tmp_path)], Machine(tmp_path)
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as other:
+def other_process(folder, *steps):
+    """A process that uses the machine of a folder step by step; gives it, and what lets it do the next step."""
+    code = "import sys; from pathlib import Path; from jaxgate.keep.machine import Machine\n"
+    code += "machine = Machine(Path(sys.argv[1])); machine.about = 'model/step of /project'\n"
+    code += "".join(f"{step}; print(flush=True); sys.stdin.readline()\n" for step in steps)
+    command = [sys.executable, "-c", code, str(folder)]
+    other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    other.stdout.readline()
 
-        def on():
-            other.stdin.write("\n")
-            other.stdout.readline()
-
+    def on():
+        other.stdin.write("\n")
         other.stdout.readline()
+
+    return other, on
+
+
+def test_who_holds_it_says_who_it_is(tmp_path):
+    """For those who wait: number, what it does; nothing once it has left, and a process that is killed lets go."""
+    mine = Machine(tmp_path)
+    other, on = other_process(tmp_path, "machine.alone()", "machine.leave()", "machine.work()")
+    with other:
         assert mine.others() == f"process {other.pid} (model/step of /project)"
         on()
         assert mine.others() == ""
@@ -180,18 +148,14 @@ def test_who_holds_it_says_who_it_is(tmp_path):
 def test_workers_of_one_run_know_each_other(tmp_path, monkeypatch):
     """What they wait for is their own run, and no news."""
     monkeypatch.setenv("PYTEST_XDIST_TESTRUNUID", "one")
-    code = (
-        "import sys; from pathlib import Path; from jaxgate.keep.machine import Machine; machine = Machine(Path(sys.argv[1]))\n"
-        "machine.work(); print(flush=True); sys.stdin.readline()"
-    )
-    command, mine = [sys.executable, "-c", code, str(tmp_path)], Machine(tmp_path)
+    mine = Machine(tmp_path)
     mine.work()
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        other.stdout.readline()
+    other, on = other_process(tmp_path, "machine.work()")
+    with other:
         assert mine.others() is None
         monkeypatch.setenv("PYTEST_XDIST_TESTRUNUID", "two")
         assert str(other.pid) in Machine(tmp_path).others()
-        other.stdin.write("\n")
+        on()
 
 
 def test_it_is_held_for_a_while_and_let_go_whatever_happens(tmp_path, monkeypatch):

@@ -44,19 +44,18 @@ def test_an_entry(read):
     )
 
 
-@pytest.mark.parametrize("quantity", ["donated_bytes ≥ 1", "compile_ns ≤ 0.5 × reference", "traces = 1", "time"])
-def test_claims_and_time_can_be_named(read, quantity):
-    """A claim's formula as it is printed, and the word for time."""
-    (waiver,) = read(ENTRY.replace("temp_bytes", quantity).replace("4200000", "1.2"))
-    assert waiver.quantity == quantity
-
-
 @pytest.mark.parametrize(
     ("written", "printed"),
-    [("donated_bytes >= 1", "donated_bytes ≥ 1"), ("compile_ns<=0.5 * reference", "compile_ns ≤ 0.5 × reference")],
+    [
+        ("compile_ns ≤ 0.5 × reference", "compile_ns ≤ 0.5 × reference"),
+        ("compile_ns<=0.5 * reference", "compile_ns ≤ 0.5 × reference"),
+        ("donated_bytes >= 1", "donated_bytes ≥ 1"),
+        ("time", "time"),
+    ],
 )
-def test_a_claim_may_be_written_as_in_its_workload(read, written, printed):
-    (waiver,) = read(ENTRY.replace("temp_bytes", written))
+def test_claims_and_time_can_be_named(read, written, printed):
+    """A claim's formula as it is printed, or as in its workload, and the word for time."""
+    (waiver,) = read(ENTRY.replace("temp_bytes", written).replace("4200000", "1.2"))
     assert waiver.quantity == printed
 
 
@@ -130,19 +129,14 @@ def test_anything_else_is_one_clear_error(read, tmp_path, what):
 
 
 def test_a_file_that_cannot_be_read_is_no_absence(tmp_path):
-    """A link to nowhere, a folder and other encodings are errors."""
+    """A link to nowhere and other encodings are errors."""
     path = tmp_path / "waivers.toml"
     path.symlink_to(tmp_path / "gone.toml")
-    with pytest.raises(WaiverError, match="cannot be read"):
-        read_waivers(tmp_path)
-    path.unlink()
-    path.write_bytes(ENTRY.encode("utf-16"))
-    with pytest.raises(WaiverError, match="cannot be read"):
-        read_waivers(tmp_path)
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(WaiverError, match="cannot be read"):
-        read_waivers(tmp_path)
+    for _ in ("nowhere", "another encoding"):
+        with pytest.raises(WaiverError, match="cannot be read"):
+            read_waivers(tmp_path)
+        path.unlink()
+        path.write_bytes(ENTRY.encode("utf-16"))
 
 
 DRIFT = """
