@@ -76,40 +76,35 @@ def store(tmp_path):
     return save
 
 
-def test_what_is_remembered_comes_first(store):
-    """A cost of the last run is taken as it is, its duel too; no mark."""
-    folder = store(baseline(test=ONE))
-    found = predict([ONE], {ONE: Cost(unchanged_s=2.0, duel_s=3.0)}, folder)
-    assert found == [Prediction(test=ONE, unchanged_s=2.0, changed_s=5.0)]
+LAST = Cost(unchanged_s=2.0, duel_s=3.0)
+NO_DUEL = Cost(unchanged_s=2.0, duel_s=None)
+SLOW = {"phases": replace(PHASES, compile_ns=1_000_000_000), "hardware": GPU}
+KNOWN_S = 0.0660061
+PREDICTIONS = {
+    "what is remembered comes first": (LAST, [{}], (2.0, 5.0, False, False)),
+    "a duel that was never run is estimated": (NO_DUEL, [{}], (2.0, 2.0 + 0.1 + 1.8, False, True)),
+    "without a baseline the duel is unknown": (NO_DUEL, [], (2.0, None, False, False)),
+    "a baseline tells all": (None, [{}], (KNOWN_S, KNOWN_S + 0.1 + 1.8, True, True)),
+    # which of them the run will use is not known before JAX is
+    "the slowest of two kinds of hardware": (None, [{}, SLOW], (1.0160061, 1.0160061 + 2 + 120 * 0.060, True, True)),
+    "another test's tells nothing": (None, [{"test": TWO}], (None, None, False, False)),
+}
 
 
-def test_a_duel_that_was_never_run_is_estimated(store):
-    """The rest is remembered; only the duel is worked out, and marked."""
-    (found,) = predict([ONE], {ONE: Cost(unchanged_s=2.0, duel_s=None)}, store(baseline(test=ONE)))
-    assert (found.unchanged_s, found.unchanged_estimated, found.changed_estimated) == (2.0, False, True)
-    assert found.changed_s == pytest.approx(2.0 + 0.1 + 1.8)
+@pytest.mark.parametrize("what", PREDICTIONS)
+def test_what_a_test_will_cost(store, what):
+    remembered, stored, expected = PREDICTIONS[what]
+    folder = store(*(baseline(**{"test": ONE, **changes}) for changes in stored))
+    (found,) = predict([ONE], {} if remembered is None else {ONE: remembered}, folder)
+    times = found.unchanged_s, found.changed_s
+    assert times == pytest.approx(expected[:2])
+    assert (found.unchanged_estimated, found.changed_estimated) == expected[2:]
 
 
-def test_without_a_baseline_the_duel_is_unknown(store):
-    found = predict([ONE], {ONE: Cost(unchanged_s=2.0, duel_s=None)}, store())
-    assert found == [Prediction(test=ONE, unchanged_s=2.0)]
-
-
-def test_of_several_kinds_of_hardware_the_slowest_counts(store):
-    """Which of them the run will use is not known before JAX is."""
-    slow = baseline(test=ONE, phases=replace(PHASES, compile_ns=1_000_000_000), hardware=GPU)
-    (found,) = predict([ONE], {}, store(baseline(test=ONE), slow))
-    assert found.unchanged_s == pytest.approx(1.0160061)
-    assert found.changed_s == pytest.approx(1.0160061 + 2 + 120 * 0.060)
-    assert (found.unchanged_estimated, found.changed_estimated) == (True, True)
-
-
-def test_another_tests_baseline_tells_nothing(store):
-    folder = store(baseline(test=ONE))
-    assert predict([TWO], {}, folder) == [Prediction(test=TWO)]
-    for path in folder.rglob("*.json"):
+def test_a_baseline_that_cannot_be_read_tells_nothing(store):
+    for path in store(baseline(test=ONE)).rglob("*.json"):
         path.write_text("{")
-    assert predict([ONE], {}, folder) == [Prediction(test=ONE)]
+    assert predict([ONE], {}, store()) == [Prediction(test=ONE)]
 
 
 # The command
@@ -192,24 +187,17 @@ def test_a_memory_that_makes_no_sense_is_unknown(planned, what):
     assert f"  unknown  unknown  {ONE}" in result.stdout.str()
 
 
-def test_without_a_cache_baselines_tell(planned):
-    save_baseline(planned.path / "baselines", baseline(test=ONE))
-    result = planned.run("--perf-plan")
-    assert result.code == 0
-    assert result.line(ONE) == f"   ~0.1 s   ~2.0 s  {ONE}"
-    result.shows("~: worked out from a stored baseline")
-
-
-def test_a_plan_does_not_import_jax(planned):
-    """Neither collecting, remembering nor reading baselines needs it."""
+def test_without_a_cache_baselines_tell_without_jax(planned):
+    """Neither collecting nor reading baselines needs it."""
     save_baseline(planned.path / "baselines", baseline(test=ONE))
     code = (
-        "import sys, pytest; code = pytest.main(['--perf-plan', '-q'])\n"
+        "import sys, pytest; code = pytest.main(['--perf-plan', '-q', '-p', 'no:cacheprovider'])\n"
         "print('heavy:', sorted({name.split('.')[0] for name in sys.modules} & {'jax', 'jaxlib'}), int(code))\n"
     )
     done = planned.alone("-c", code)
     assert done.stdout.splitlines()[-1] == "heavy: [] 0", done.stdout + done.stderr
-    assert "~2.0 s" in done.stdout
+    assert f"   ~0.1 s   ~2.0 s  {ONE}" in done.stdout.splitlines()
+    assert "~: worked out from a stored baseline" in done.stdout
 
 
 # What is remembered

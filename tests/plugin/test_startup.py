@@ -24,13 +24,6 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_help_does_not_import_jax():
-    """``pytest --help`` shows our options without importing JAX."""
-    done = run("import sys, pytest; pytest.main(['--help']); sys.exit('jax' in sys.modules)")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "--perf-update" in done.stdout
-
-
 def test_collecting_initialises_no_backend():
     """``pytest perf --collect-only`` works with a platform that does not exist: no backend is looked for."""
     arguments = ["perf", "--collect-only", "-q", "-p", "no:cacheprovider"]
@@ -87,10 +80,11 @@ def loaded(project, *arguments, **environ):
         ([], {"main"}),
         (["-n1"], {"main", "gw0"}),
         (["--fixtures"], {"main"}),
+        (["--help"], {"main"}),
         (["--collect-only"], {"main"}),
         (["--perf-time-limit=60", "--perf-budget=1"], {"main"}),
     ],
-    ids=["tests", "workers", "fixtures", "collection", "options"],
+    ids=["tests", "workers", "fixtures", "help", "collection", "options"],
 )
 def test_a_run_without_gates_loads_little(project, arguments, processes):
     """Options and hooks, none of the rooms that measure, judge, keep and report; in each process of the run."""
@@ -103,10 +97,11 @@ def test_a_run_without_gates_loads_little(project, arguments, processes):
     ("arguments", "test"),
     [
         (["--collect-only"], "def test_gated(gate):\n    gate(print)\n"),
+        (["-k", "plain"], "def test_gated(gate):\n    gate(print)\n\ndef test_plain():\n    pass\n"),
         (["-n1", "--benchmark-skip"], "def test_gated(gate):\n    gate(print)\n"),
         (["--perf-plan", "--collect-only"], "def test_plain():\n    pass\n"),
     ],
-    ids=["a gate", "a gate in a worker", "a kind of run"],
+    ids=["a gate", "one that is not selected", "a gate in a worker", "a kind of run"],
 )
 def test_a_gate_or_a_kind_of_run_loads_the_rest(project, arguments, test):
     """Collected here or in a worker, or asked for by an option; JAX comes when a gate runs."""

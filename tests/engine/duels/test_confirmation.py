@@ -354,17 +354,12 @@ def test_one_duel_that_accuses_the_machine_does_not_excuse_another(claimed, what
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_a_missing_baseline_that_fails_is_not_the_machines(strict):
-    """Where strict the case is red without its claim, and the machine is not all that is to blame."""
+def test_a_missing_baseline_is_not_the_machines(strict):
+    """Where strict the case is red without its claim: the machine is not all that is to blame, and taken back it stays red."""
     found = judge(CASE, (LIMIT,), measurement(reference=reference()), None, strict=strict, reference_duel=BROKEN)
     assert settle_time(found, [CONTROL], machine=False, claim=LIMIT, strict=strict).accuses_machine is not strict
-
-
-@pytest.mark.parametrize(("strict", "fails"), [(True, True), (False, False)])
-def test_what_is_taken_back_leaves_a_missing_baseline(strict, fails):
-    found = judge(CASE, (LIMIT,), measurement(reference=reference()), None, strict=strict, reference_duel=BROKEN)
     verdict = settle_time(found, [agreeing(LIMIT, 1.0)], machine=False, claim=LIMIT, strict=strict)
-    assert (verdict.status, verdict.fails) == (Status.NO_BASELINE, fails)
+    assert (verdict.status, verdict.fails) == (Status.NO_BASELINE, strict)
 
 
 def test_each_claim_is_repeated_until_one_disagrees(claimed):
@@ -415,7 +410,7 @@ def child(monkeypatch):
 
 def test_a_fresh_process_is_given_the_whole_duel(child):
     """This Python, one folder that is gone afterwards; both programs, the arguments and JAX's settings in it."""
-    seen = child({"case": duel(60), "control": duel(0)})
+    seen = child(BOTH)
     found = repeat_duel(DUEL)
     assert seen["command"][:-1] == own_program("jaxgate.processes.duel_worker")
     assert seen["options"]["timeout"] == 600
@@ -475,45 +470,41 @@ def test_a_claim_is_judged_by_its_limit_and_the_control_by_none(child):
     assert found.case.ratio == pytest.approx(1.3)
 
 
-def test_a_crash_shows_its_last_line(child):
-    """What the process said last, or how it ended where it said nothing."""
-    child(stderr="Traceback\n  ...\nRuntimeError: out of memory\n", code=1)
-    assert repeat_duel(DUEL) == RepeatOutcome(None, None, "a fresh process failed: RuntimeError: out of memory")
-    child(code=-9)
-    assert repeat_duel(DUEL) == RepeatOutcome(None, None, "a fresh process failed: exit status -9")
-
-
-def test_a_process_that_hangs_is_a_problem(child):
-    """After 600 s it is ended, even if it has written something."""
-    child({"case": duel(60), "control": duel(0)}, error=subprocess.TimeoutExpired("python", 600))
-    assert repeat_duel(DUEL) == RepeatOutcome(None, None, "a fresh process took more than 600 s")
-
-
-UNUSABLE = {
-    "cut short": b'{"case": {"now_ns": [[1',
-    "not what was asked for": json.dumps({"case": {"now_ns": "many"}}).encode(),
-    "without the control": {"case": duel(60)},
-    "without a pair": {"case": duel(0, pairs=0), "control": duel(0)},
-    "with too few pairs": {"case": duel(20, pairs=20), "control": duel(0)},
-    "traced while timing": {"case": duel(60, traces=1), "control": duel(0)},
-    "control traced while timing": {"case": duel(60), "control": duel(0, traces=1)},
-    "the clock went back": {"case": duel(60, by=-1.0), "control": duel(0)},
+BOTH = {"case": duel(60), "control": duel(0)}
+NOTHING = "a fresh process gave nothing usable"
+PROBLEMS = {
+    "its last line": (
+        {"stderr": "Traceback\n  ...\nRuntimeError: out\n", "code": 1},
+        "a fresh process failed: RuntimeError: out",
+    ),
+    "or how it ended": ({"code": -9}, "a fresh process failed: exit status -9"),
+    "it hangs": (
+        {"duels": BOTH, "error": subprocess.TimeoutExpired("python", 600)},
+        "a fresh process took more than 600 s",
+    ),
+    "it cannot be started": (
+        {"error": OSError(12, "Cannot allocate memory")},
+        "a fresh process could not be started: [Errno 12]",
+    ),
+    "cut short": ({"duels": b'{"case": {"now_ns": [[1'}, NOTHING),
+    "not what was asked for": ({"duels": json.dumps({"case": {"now_ns": "many"}}).encode()}, NOTHING),
+    "without the control": ({"duels": {"case": duel(60)}}, NOTHING),
+    "without a pair": ({"duels": {**BOTH, "case": duel(0, pairs=0)}}, NOTHING),
+    "with too few pairs": ({"duels": {**BOTH, "case": duel(20, pairs=20)}}, NOTHING),
+    "traced while timing": ({"duels": {**BOTH, "case": duel(60, traces=1)}}, NOTHING),
+    "control traced while timing": ({"duels": {**BOTH, "control": duel(0, traces=1)}}, NOTHING),
+    "the clock went back": ({"duels": {**BOTH, "case": duel(60, by=-1.0)}}, NOTHING),
 }
 
 
-@pytest.mark.parametrize("what", UNUSABLE)
-def test_an_unusable_result_is_a_problem_and_not_a_crash(child, what):
+@pytest.mark.parametrize("what", PROBLEMS)
+def test_what_is_no_result_is_a_problem_and_not_a_crash(child, what):
     """The session goes on to report every test; this case says why it cannot be confirmed."""
-    child(UNUSABLE[what])
+    left, problem = PROBLEMS[what]
+    child(**left)
     found = repeat_duel(DUEL)
     assert (found.case, found.control) == (None, None)
-    assert found.problem.startswith("a fresh process")
-
-
-def test_a_process_that_cannot_be_started_is_a_problem(child):
-    """No memory for another process: a problem of this case, not the end of the session."""
-    child(error=OSError(12, "Cannot allocate memory"))
-    assert "Cannot allocate memory" in repeat_duel(DUEL).problem
+    assert found.problem.startswith(problem)
 
 
 def test_a_duel_that_cannot_be_handed_over_is_one_problem_not_the_end_of_the_run():

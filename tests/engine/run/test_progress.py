@@ -1,23 +1,31 @@
-"""Progress: silent at first, then a line now and again, and no thread beside a sample."""
+"""Progress: silent at first, then a line now and again, overwritten on a terminal; and no thread beside a sample."""
 
+import fcntl
 import os
 import select
+import struct
+import termios
 import threading
 
 import pytest
 
 from jaxgate.engine.run import progress as module
-from jaxgate.engine.run.progress import Progress, StatusLine
+from jaxgate.engine.run.gate_cost import time_left
+from jaxgate.engine.run.progress import Progress, StatusLine, is_live
+from jaxgate.model.workload import Cost
 
 GUARD_S = 10.0
 """A line that has not come by then never will; waiting ends as soon as it comes."""
+BELOW, BACK = "\x1bD\x1bM\x1b7\x1b[B\r\x1b[2K", "\x1b8"
+IMPATIENT = {"patience_s": 0.001, "repeat_s": 0.002}
+"""Lines come at once."""
 
 
 class Pipe:
-    """Stands for the terminal: what is written into one end is read from the other."""
+    """Stands for what shows progress: what is written into one end is read from the other."""
 
-    def __init__(self):
-        self.reading, self.writing = os.pipe()
+    def __init__(self, ends):
+        self.reading, self.writing = ends
         self._rest = b""
 
     def line(self):
@@ -33,12 +41,11 @@ class Pipe:
             self._rest += os.read(self.reading, 4096)
 
     def everything(self):
-        """All that was written and not read; nobody may write any more."""
-        os.close(self.writing)
-        self.writing = -1
-        while chunk := os.read(self.reading, 4096):
-            self._rest += chunk
-        return self._rest.decode()
+        """All that was written and not read."""
+        os.write(self.writing, b"END")
+        while not self._rest.endswith(b"END"):  # a terminal gives what was written in pieces
+            self._rest += os.read(self.reading, 4096)
+        return self._rest.removesuffix(b"END").decode()
 
     def close(self):
         for descriptor in (self.reading, self.writing):
@@ -49,13 +56,18 @@ class Pipe:
 @pytest.fixture
 def pipe():
     """An open pipe."""
-    pipe = Pipe()
+    pipe = Pipe(os.pipe())
     yield pipe
     pipe.close()
 
 
-IMPATIENT = {"patience_s": 0.001, "repeat_s": 0.002}
-"""Lines come at once."""
+@pytest.fixture
+def terminal():
+    """A terminal of 60 columns."""
+    found = Pipe(os.openpty())
+    fcntl.ioctl(found.writing, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+    yield found
+    found.close()
 
 
 @pytest.fixture(autouse=True)
@@ -78,37 +90,65 @@ class FakeEvent:
         return len(self.waits) > self._lines
 
 
+def watched(pipe, lines, *, live=False, **about):
+    """What a stage waited for before each of so many lines."""
+    over = FakeEvent(lines)
+    Progress(pipe.writing, "scan/rnn", **about)._watch(over, "compiling", 2.0, StatusLine(pipe.writing, live=live))
+    return over.waits
+
+
 def test_lines_tell_case_stage_and_seconds(pipe):
     """After two seconds, then every fifteen, a line says what is being done and for how long."""
-    over = FakeEvent(lines=4)
-    Progress(pipe.writing, "scan/rnn")._watch(
-        over, "compiling the reference", module.PATIENCE_S, StatusLine(pipe.writing, live=False)
-    )
-    assert over.waits == [2.0, 15.0, 15.0, 15.0, 15.0]
-    assert pipe.everything().split("\n") == [
-        *("", "  scan/rnn: compiling the reference, 2 s so far"),
-        *("", "  scan/rnn: compiling the reference, 17 s so far"),
-        *("", "  scan/rnn: compiling the reference, 32 s so far"),
-        *("", "  scan/rnn: compiling the reference, 47 s so far", ""),
-    ]
+    assert watched(pipe, 3) == [2.0, 15.0, 15.0, 15.0]
+    lines = [f"\n  scan/rnn: compiling, {seconds} s so far\n" for seconds in (2, 17, 32)]
+    assert pipe.everything() == "".join(lines)
+
+
+def test_on_a_terminal_the_line_says_how_far_the_run_is(terminal):
+    """It is overwritten each second, and gone before the next stage; the cursor is where it was."""
+    assert watched(terminal, 2, live=True, left=lambda: "3 of 9 gates") == [2.0, 1.0, 1.0]
+    shown = [f"{BELOW}  scan/rnn: compiling, {seconds} s so far · 3 of 9 gates{BACK}" for seconds in (2, 3)]
+    assert terminal.everything() == f"{''.join(shown)}{BELOW}{BACK}"
+
+
+def test_a_line_is_cut_to_the_width_and_cleared_if_it_was_shown(terminal):
+    """It never takes a second line; a stage that was quick leaves the terminal alone."""
+    line = StatusLine(terminal.writing, live=True)
+    line.clear()
+    line.show("x" * 80)
+    assert terminal.everything() == f"{BELOW}{'x' * 59}{BACK}"
+
+
+def test_only_a_terminal_that_moves_its_cursor_is_live(terminal, pipe):
+    """A pipe is not, nor one that calls itself dumb."""
+    assert is_live(terminal.writing, {"TERM": "xterm"})
+    assert not is_live(terminal.writing, {"TERM": "dumb"})
+    assert not is_live(terminal.writing, {})
+    assert not is_live(pipe.writing, {"TERM": "xterm"})
+    assert not is_live(None, {"TERM": "xterm"})
+
+
+def test_a_terminal_that_went_away_harms_nobody(pipe):
+    """A line that cannot be written is lost; a thread that dies of it would be a warning, and so an error."""
+    os.close(pipe.reading)
+    pipe.reading = -1
+    watched(pipe, 2)
 
 
 class Busy:
-    """A machine on which somebody else measures."""
+    """A machine on which somebody else measures; ``others`` is who of other runs holds it."""
+
+    def __init__(self, others, then=lambda: None):
+        self.others = lambda: others
+        self._then = then
 
     def work(self, waiting):
         """Nothing to wait for."""
 
-    def __init__(self, others):
-        self._others = others
-
     def alone(self, waiting):
         """Tell that it must wait."""
         waiting()
-
-    def others(self):
-        """Who of other runs holds it."""
-        return self._others
+        self._then()
 
     def leave(self):
         """Nothing was held."""
@@ -142,10 +182,9 @@ def test_a_short_wait_for_another_worker_is_no_news(pipe, others, told):
 
 def test_a_wait_is_told_where_nothing_else_is(pipe):
     """With -q a stage says nothing; that another run keeps this one from going on is no progress."""
-    waits = Busy("process 7")
-    waits.alone = lambda waiting: (waiting(), asked.append(pipe.line()))
     asked = []
-    with Progress(None, "scan/rnn", waits, waits=pipe.writing, **IMPATIENT) as progress:
+    busy = Busy("process 7", lambda: asked.append(pipe.line()))
+    with Progress(None, "scan/rnn", busy, waits=pipe.writing, **IMPATIENT) as progress:
         progress("compiling the subject")
         progress(module.SAMPLING)
     assert asked == [f"  scan/rnn: {WAITING} by process 7, 0 s so far"]
@@ -159,18 +198,11 @@ def test_a_short_stage_says_nothing(pipe):
     assert pipe.everything() == ""
 
 
-def test_a_long_stage_speaks_again_and_again(pipe):
-    with Progress(pipe.writing, "scan/rnn", **IMPATIENT) as progress:
-        progress("compiling the subject")
-        lines = [pipe.line() for _ in range(3)]
-    assert lines == ["  scan/rnn: compiling the subject, 0 s so far"] * 3
-
-
-def test_the_next_stage_replaces_the_last(pipe):
+def test_a_long_stage_speaks_again_and_again_until_the_next(pipe):
     """Once a stage is entered no line of an earlier one is written."""
     with Progress(pipe.writing, "scan/rnn", **IMPATIENT) as progress:
         progress("tracing the subject")
-        pipe.line()
+        assert [pipe.line() for _ in range(3)] == ["  scan/rnn: tracing the subject, 0 s so far"] * 3
         progress("compiling the subject")
         while "compiling" not in pipe.line():
             pass  # lines of the first stage that were in the pipe already
@@ -178,32 +210,22 @@ def test_the_next_stage_replaces_the_last(pipe):
 
 
 def test_nothing_runs_beside_a_sample(pipe):
-    """When the stage is sampling the thread of the one before is gone and none is started."""
+    """When the stage is sampling the thread of the one before is gone and none is started; none keeps a process alive."""
     before = threading.enumerate()
     with Progress(pipe.writing, "scan/rnn", **IMPATIENT) as progress:
         progress("compiling the subject")
         pipe.line()
-        assert len(threading.enumerate()) == len(before) + 1
+        (thread,) = set(threading.enumerate()) - set(before)
+        assert thread.daemon
         progress("sampling")
         assert threading.enumerate() == before
         progress("comparing")
         assert len(threading.enumerate()) == len(before) + 1
-    assert threading.enumerate() == before
 
 
-def test_its_thread_does_not_keep_the_process_alive(pipe):
-    """The thread is a daemon: an interpreter that ends does not wait for it."""
-    with Progress(pipe.writing, "scan/rnn", **IMPATIENT) as progress:
-        before = threading.enumerate()
-        progress("compiling the subject")
-        (thread,) = set(threading.enumerate()) - set(before)
-        assert thread.daemon
-
-
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_it_falls_silent_whatever_happened(pipe, error):
-    """A stage that raises ends like any other, and its exception goes on."""
-    before = threading.enumerate()
+    """A stage that raises ends like any other, without a thread of its own, and its exception goes on."""
 
     def run():
         with Progress(pipe.writing, "scan/rnn", **IMPATIENT) as progress:
@@ -213,7 +235,6 @@ def test_it_falls_silent_whatever_happened(pipe, error):
 
     with pytest.raises(error):
         run()
-    assert threading.enumerate() == before
 
 
 def test_without_a_terminal_there_is_no_thread():
@@ -223,39 +244,17 @@ def test_without_a_terminal_there_is_no_thread():
         assert threading.enumerate() == before
 
 
-def test_a_terminal_that_went_away_harms_nobody(pipe):
-    """A line that cannot be written is lost; a thread that dies of it would be a warning, and so an error."""
-    os.close(pipe.reading)
-    pipe.reading = -1
-    over = FakeEvent(lines=2)
-    Progress(pipe.writing, "scan/rnn")._watch(
-        over, "compiling the subject", module.PATIENCE_S, StatusLine(pipe.writing, live=False)
-    )
-
-
-def test_an_unused_progress_does_nothing(pipe):
-    with Progress(pipe.writing, "scan/rnn"):
-        pass
-    assert pipe.everything() == ""
-
-
-def test_on_a_terminal_the_line_says_how_far_the_run_is(monkeypatch):
-    """It is overwritten each second, and gone before the next stage."""
-    ours, theirs = os.openpty()
-    monkeypatch.setenv("TERM", "xterm")
-    event = FakeEvent(lines=2)
-    monkeypatch.setattr(module.threading, "Event", lambda: event)
-    progress = Progress(theirs, "scan/rnn", left=lambda: "3 of 9 gates")
-    line = StatusLine(theirs, live=True)
-    progress._watch(event, "compiling", 2.0, line)
-    os.write(theirs, b"END")
-    written = ""
-    while not written.endswith("END"):  # a terminal gives what was written in pieces
-        written += os.read(ours, 4096).decode()
-    written = written.removesuffix("END")
-    assert event.waits == [2.0, 1.0, 1.0]
-    assert "scan/rnn: compiling, 2 s so far · 3 of 9 gates" in written
-    assert "scan/rnn: compiling, 3 s so far · 3 of 9 gates" in written
-    assert written.endswith("\x1b[2K\x1b8")
-    os.close(ours)
-    os.close(theirs)
+@pytest.mark.parametrize(
+    ("tests", "costs", "begun", "words"),
+    [
+        ("abcd", {"a": 9, "b": 20, "c": 30, "d": 40}, "a", "1 of 4 gates, about 90 s left"),
+        ("abcd", {"a": 9, "b": 100, "c": 100}, "ax", "1 of 4 gates, about 5 min left"),
+        ("abcd", {"b": 100}, "a", "1 of 4 gates"),
+        ("abcd", {}, "abcd", "4 of 4 gates"),
+        ("a", {"a": 9}, "", ""),
+    ],
+)
+def test_how_far_a_run_is(tests, costs, begun, words):
+    """In gates that were begun, and in time where at least half of those that are left were run before."""
+    known = {test: Cost(unchanged_s=seconds, duel_s=None) for test, seconds in costs.items()}
+    assert time_left(tests, known, begun) == words

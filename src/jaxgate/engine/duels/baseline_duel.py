@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -172,11 +173,12 @@ class BaselineDuels:
         Raises:
             InvalidCaseError: If the baseline lost its program, or the times of the duel mean nothing.
         """
-        against = self._launched if observed.measurement.eager else self._against
+        case = _CaseDuel(self, observed, stored, difference, progress)
+        against = case.launched if observed.measurement.eager else case.jitted
         if difference.only_settings:
-            against = self._apart
+            against = case.apart
         try:
-            return against(observed, stored, difference, progress)
+            return against()
         except InvalidCaseError as error:
             raise error from None
         except BrokenDuelError as error:
@@ -192,22 +194,44 @@ class BaselineDuels:
             # Facts are judged all the same; time is not, and says why.
             return BaselineTiming(stored, why_not=f"the duel failed: {describe(error)}")
 
-    def _against(
-        self, observed: Observation, record: StoredBaseline, difference: Difference, progress: Callable[[str], None]
-    ) -> BaselineTiming:
+    def load(self, fingerprint: str, stored: ProgramRecord) -> StoredProgram:
+        """A program of a baseline; empty if it was not stored.
+
+        Raises:
+            InvalidCaseError: If it was lost.
+        """
+        content = self.programs.load(fingerprint, stored.digest) if stored.stored else b""
+        if content is None:
+            raise InvalidCaseError("reading the baseline's program", self.programs.why_missing(fingerprint))
+        return StoredProgram(record=stored, content=content)
+
+
+@dataclass(frozen=True, slots=True)
+class _CaseDuel:
+    """The duel of one case, in the three ways in which its programs may be run."""
+
+    given: BaselineDuels
+    observed: Observation
+    stored: StoredBaseline
+    difference: Difference
+    progress: Callable[[str], None]
+
+    def jitted(self) -> BaselineTiming:
         """Compile the baseline's program here, for its facts; duel with it where only the time of a call can differ."""
-        before = self._load_own(record)
-        recorded = record.baseline
-        observed.together.same("the baseline's program", lambda: f"{recorded.fingerprints.program} {recorded.program}")
-        progress("compiling the baseline's program")
-        here = prepared(observed.together, lambda: self.opponents.compiled(before, observed))
-        timing = BaselineTiming(None, opponent=None if here.contender is None else (before, here.contender))
-        if difference.environment or not difference.hardware:
+        observed, together, difference = self.observed, self.observed.together, self.difference
+        recorded = self.stored.baseline
+        before = self.given.load(recorded.fingerprints.program, recorded.program)
+        together.same("the baseline's program", lambda: f"{recorded.fingerprints.program} {recorded.program}")
+        self.progress("compiling the baseline's program")
+        here = prepared(together, lambda: self.given.opponents.compiled(before, observed))
+        timing = BaselineTiming(self.stored, opponent=None if here.contender is None else (before, here.contender))
+        if (
+            difference.environment or not difference.hardware
+        ):  # the facts are of this machine, whatever its clock may say
             known = {name: value for name, value in here.facts.items() if value is not None}
-            facts = replace(record.baseline.facts, **known)
-            record = replace(record, baseline=replace(recorded, facts=facts), recorded=recorded.facts)
-        timing = replace(timing, stored_here=record)
-        why_not, together = self._unclocked(difference), observed.together
+            now = replace(recorded, facts=replace(recorded.facts, **known))
+            timing = replace(timing, stored_here=replace(self.stored, baseline=now, recorded=recorded.facts))
+        why_not = self._unclocked()
         alike, unclocked = map(bool, together.first("a duel", (difference.times_as_executable, bool(why_not))))
         if alike and here.executable is not None and observed.lowered is not None:
             ours = observed.measurement.fingerprints.executable
@@ -215,135 +239,108 @@ class BaselineDuels:
             other = (ours or executable_fingerprint(observed.lowered.stage.compile())) != here.executable
             if not together.anyone("another executable", other):
                 return replace(timing, same_executable=True)
-        # The facts above are of this machine, whatever its clock may say.
         if unclocked:
             return replace(timing, why_not=why_not)
-        with self.budget.charged(self.instruments.clock):
-            return self._duel(observed, timing, record, before, here.contender, alike=alike, progress=progress)
+        with self._charged():
+            leaves, contract, today = observed.leaves(), observed.contract, observed.export()
+            if not today.record.stored:
+                return replace(timing, why_not=f"today's program cannot be duelled: {today.record.why_not}")
+            sides = prepared(
+                together,
+                lambda: (prepare(today, leaves, contract), here.contender or prepare(before, leaves, contract)),
+            )
+            timing = replace(timing, opponent=(before, sides[1]))
+            other = alike and not same_executable(
+                *(side.function for side in sides)
+            )  # both exported: in the same order
+            if alike and not together.anyone("another program to duel with", other):
+                return replace(timing, same_executable=True)
+            self.progress("sampling")  # nothing else may run beside it
+            return self._clocked(timing, [Match(now=today, baseline=before, leaves=leaves)], sides)
 
-    def _apart(
-        self, observed: Observation, record: StoredBaseline, difference: Difference, progress: Callable[[str], None]
-    ) -> BaselineTiming:
+    def apart(self) -> BaselineTiming:
         """Run each side in its own process, because only settings differ; stored facts are compared exactly."""
-        timing = BaselineTiming(record)
-        if why_not := self._unclocked(difference):
+        timing = BaselineTiming(self.stored)
+        if why_not := self._unclocked():
             return replace(timing, why_not=why_not)
-        matches, why_not = match_all(observed, record.baseline, self._load)
+        matches, why_not = match_all(self.observed, self.stored.baseline, self.given.load)
         if why_not:
             return replace(timing, why_not=f"a program cannot be duelled: {why_not}")
-        again = replace(
-            self._fresh(observed, record, matches),
-            environments=Environments(
-                now=observed.measurement.environment, baseline=record.baseline.environment, variables=self.variables
-            ),
+        environments = Environments(
+            now=self.observed.measurement.environment,
+            baseline=self.stored.baseline.environment,
+            variables=self.given.variables,
         )
-        progress("sampling")  # nothing else may run beside it
-        with self.budget.charged(self.instruments.clock):
+        self.progress("sampling")  # nothing else may run beside it
+        with self._charged():
             try:
-                with self.instruments.open_sides(again) as sides:
-                    return self._clock(observed, timing, record, again, sides)
+                return self._clocked(timing, matches, environments=environments)
             except WorkerError as error:
                 return replace(timing, why_not=f"{error}: --perf-against NAME=VALUE times both")
 
-    def _launched(
-        self, observed: Observation, record: StoredBaseline, difference: Difference, progress: Callable[[str], None]
-    ) -> BaselineTiming:
+    def launched(self) -> BaselineTiming:
         """Duel with the programs that plain Python launched when the baseline was recorded, where they have changed."""
-        elsewhere = bool(difference.environment) or not difference.hardware
-        progress("compiling the baseline's programs")
-        matched = match_programs(observed, record.baseline, self._load, equal_ones=elsewhere)
-        contract = observed.contract
+        elsewhere = bool(self.difference.environment) or not self.difference.hardware
+        self.progress("compiling the baseline's programs")
+        matched = match_programs(self.observed, self.stored.baseline, self.given.load, equal_ones=elsewhere)
+        contract = self.observed.contract
         theirs = [prepare(one.baseline, one.leaves, contract) for one in matched.matches]
-        timing = BaselineTiming(recompiled(record, matched, theirs) if elsewhere else record)
+        timing = BaselineTiming(recompiled(self.stored, matched, theirs) if elsewhere else self.stored)
         if matched.why_not:
             return replace(timing, why_not=f"not all of its programs can be duelled: {matched.why_not}")
-        if why_not := self._unclocked(difference):
+        if why_not := self._unclocked():
             return replace(timing, why_not=why_not)
-        with self.budget.charged(self.instruments.clock):
+        with self._charged():
             ours = [prepare(one.now, one.leaves, contract) for one in matched.matches]
-            sides = list(zip(matched.matches, ours, theirs, strict=True))
-            other = [one for one in sides if differs_here(*one)]
-            if not other and difference.times_as_executable:
+            programs = list(zip(matched.matches, ours, theirs, strict=True))
+            other = [one for one in programs if differs_here(*one)]
+            if not other and self.difference.times_as_executable:
                 return replace(timing, same_executable=True)
-            other = other or sides
-            both = (
+            other = other or programs
+            sides = (
                 side_of([(side, match.calls[0]) for match, side, _ in other]),
                 side_of([(side, match.calls[1]) for match, _, side in other]),
             )
-            again = self._fresh(observed, record, [match for match, *_ in other])
-            progress("sampling")  # nothing else may run beside it
-            return self._clock(observed, timing, record, again, both)
+            self.progress("sampling")  # nothing else may run beside it
+            return self._clocked(timing, [match for match, *_ in other], sides)
 
-    def _load_own(self, record: StoredBaseline) -> StoredProgram:
-        """The program of a baseline; empty if it has none."""
-        return self._load(record.baseline.fingerprints.program, record.baseline.program)
+    def _unclocked(self) -> str:
+        return why_unclocked(self.difference, budget_left=self.given.budget.is_left)
 
-    def _load(self, fingerprint: str, stored: ProgramRecord) -> StoredProgram:
-        """A program of a baseline; empty if it was not stored."""
-        content = self.programs.load(fingerprint, stored.digest) if stored.stored else b""
-        if content is None:
-            raise InvalidCaseError("reading the baseline's program", self.programs.why_missing(fingerprint))
-        return StoredProgram(record=stored, content=content)
+    def _charged(self) -> AbstractContextManager[None]:
+        return self.given.budget.charged(self.given.instruments.clock)
 
-    def _unclocked(self, difference: Difference) -> str:
-        return why_unclocked(difference, budget_left=self.budget.is_left)
-
-    def _duel(
+    def _clocked(
         self,
-        observed: Observation,
         timing: BaselineTiming,
-        record: StoredBaseline,
-        before: StoredProgram,
-        contender: Contender | None,
-        *,
-        alike: bool,
-        progress: Callable[[str], None],
+        matches: Sequence[Match],
+        sides: tuple[Side, Side] | None = None,
+        environments: Environments | None = None,
     ) -> BaselineTiming:
-        leaves, contract = observed.leaves(), observed.contract
-        today = observed.export()
-        if not today.record.stored:
-            return replace(timing, why_not=f"today's program cannot be duelled: {today.record.why_not}")
-        now, baseline = prepared(
-            observed.together,
-            lambda: (prepare(today, leaves, contract), contender or prepare(before, leaves, contract)),
+        """Let both sides of a duel show what they give, and time them; without ``sides`` each has a process of its own."""
+        now, instruments = self.observed.measurement, self.given.instruments
+        floor = self.given.margins.floor_of(self.stored.baseline.case, now)
+        again = FreshDuel(
+            matches,
+            now.hardware.platform,
+            self.observed.contract,
+            own_margin=own_margin(floor),
+            environments=environments,
         )
-        timing = replace(timing, opponent=(before, baseline))
-        other = alike and not same_executable(now.function, baseline.function)  # both exported: in the same order, too
-        if alike and not observed.together.anyone("another program to duel with", other):
-            return replace(timing, same_executable=True)
-        again = self._fresh(observed, record, [Match(now=today, baseline=before, leaves=leaves)])
-        progress("sampling")  # nothing else may run beside it
-        return self._clock(observed, timing, record, again, (now, baseline))
-
-    def _fresh(self, observed: Observation, record: StoredBaseline, matches: Sequence[Match]) -> FreshDuel:
-        """The duel as a fresh process can run it."""
-        now = observed.measurement
-        own = own_margin(self.margins.floor_of(record.baseline.case, now))
-        return FreshDuel(matches, now.hardware.platform, observed.contract, own_margin=own)
-
-    def _clock(
-        self,
-        observed: Observation,
-        timing: BaselineTiming,
-        record: StoredBaseline,
-        again: FreshDuel,
-        sides: tuple[Side, Side],
-    ) -> BaselineTiming:
-        """Let both sides of a duel show what they give, and time them."""
-        together = observed.together
-        (seed,) = together.first("the order of its bursts", (secrets.randbits(32),))
-        ours, theirs = map(together.side, sides)
-        same_results = agree(ours, theirs, observed.closeness)
-        duel = self.instruments.run_duel(
-            ours,
-            theirs,
-            seed=seed,
-            settled=partial(is_settled, own_margin=again.own_margin),
-            clock=self.instruments.clock,
-            max_pairs=max(LOOKS),
-            platform=again.platform,
-        )
-        floor = self.margins.floor_of(record.baseline.case, observed.measurement)
-        decision = replace(name_margin(decide(duel, own_margin=again.own_margin), floor), agrees=same_results)
-        energy = duel_energy(observed.meter, sides, duel)
+        with instruments.open_sides(again) if sides is None else nullcontext(sides) as both:
+            together = self.observed.together
+            (seed,) = together.first("the order of its bursts", (secrets.randbits(32),))
+            ours, theirs = map(together.side, both)
+            same_results = agree(ours, theirs, self.observed.closeness)
+            duel = instruments.run_duel(
+                ours,
+                theirs,
+                seed=seed,
+                settled=partial(is_settled, own_margin=again.own_margin),
+                clock=instruments.clock,
+                max_pairs=max(LOOKS),
+                platform=again.platform,
+            )
+            decision = replace(name_margin(decide(duel, own_margin=again.own_margin), floor), agrees=same_results)
+            energy = duel_energy(self.observed.meter, both, duel)
         return replace(timing, decision=decision, duel=duel, repeat=DuelRepeat(again), energy=energy)
