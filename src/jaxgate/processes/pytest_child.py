@@ -20,7 +20,6 @@ from jaxgate.settings import CPU_DEVICES, NAMED_LIKE, NAMESAKES, OTHER_SIDE, RES
 _RECORDED = (0, 1, 5)
 """pytest's exit codes of a run that came to its end: passed, some tests failed, no tests collected."""
 _TAIL = 15
-_ENDED = re.compile(r"^(FAILED|ERROR|SKIPPED) (.*)$", re.MULTILINE)
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?) - (.*)$", re.MULTILINE)
 
 
@@ -160,16 +159,6 @@ def run_test(
 def _variables(side: Side) -> dict[str, str]:
     """Variables of a process of that side: without ``HELD`` it would wait for ever if this one has the machine to itself."""
     return {**side.environment, **({HELD: os.environ[HELD]} if HELD in os.environ else {})}
-
-
-def ended(done: Finished) -> list[tuple[str, str]]:
-    """How tests of a run with ``-rfEs`` ended, and why: ``FAILED``, ``ERROR`` or ``SKIPPED``, and the rest of the line."""
-    return _ENDED.findall(done.stdout)
-
-
-def last_line(done: Finished) -> str:
-    """The last line that a process said."""
-    return ((done.stderr + done.stdout).strip().splitlines() or ["it said nothing"])[-1]
 
 
 def _tail(done: Finished) -> str:

@@ -2,41 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from jaxgate.engine.run.session import GateSession
 from jaxgate.ext.start.judge import Texts, judge_start
 from jaxgate.ext.start.model import Job, Started
 from jaxgate.ext.start.watch import begin, cache_variables
-from jaxgate.keep.cache import ReferenceCache
 from jaxgate.keep.files import read_text
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.model.numbers import Samples
 from jaxgate.model.verdict import Verdict
 from jaxgate.observe.machine.environment import first_device
 from jaxgate.observe.tools import Announce
+from jaxgate.plugin.another_process import Said, judge_elsewhere
 from jaxgate.plugin.gate_arguments import usage_errors
-from jaxgate.plugin.reports import nothing_decided
-from jaxgate.processes.child import run_child
-from jaxgate.processes.pytest_child import ended, last_line, run_test
 
 if TYPE_CHECKING:
     from jaxgate.plugin.gate import Gate
 
-STARTS = "JAXGATE_STARTS"
-"""When a process was started, the folder for what it shows, and the name of the case."""
-_SAID = "said"
 _SEED = "PYTHONHASHSEED"
 _PATIENCE_S = 3600.0
 """Seconds after which a process that starts the job is ended."""
+_WORDS = "it is started", "another job is started", "nothing is started on", "a start is that of one process"
 
 
 class GateStart:
@@ -62,68 +51,40 @@ class GateStart:
         """
         with usage_errors():
             job = Job(start=start, **limits)
-        return self._gate.judge_by(name, partial(_judge, job, self._gate.test.item.nodeid))
+        show, judge = partial(_show, job.start), partial(_judge, job)
+        return judge_elsewhere(self._gate, name, show=show, judge=judge, words=_WORDS)
 
 
-def _judge(job: Job, test: str, session: GateSession, case: str, progress: Announce) -> tuple[Verdict, Samples | None]:
-    began, _, rest = os.environ.get(STARTS, "").partition("=")
-    told, _, folder = rest.partition("=")
-    if folder and told != case:  # the test goes on to the one that is
-        return nothing_decided(case, "another job is started"), None
-    if folder:
-        leave(job.start, float(began), Path(folder))
-    why = "it is started" if folder else _why_not(session)
-    if why:
-        session.result.left_out[test] = why
-        pytest.skip(why)
-
-    def start(number: int, folder: Path) -> Started:
-        progress(f"starting it in a fresh process, {number} of 2")
-        variables = cache_variables(str(_cache_of(folder)), str(folder / "programs"))
-        variables |= {_SEED: str(number), STARTS: f"{time.time()}={case}={folder}"}
-        run = partial(run_child, timeout_s=_PATIENCE_S)
-        try:
-            done = run_test(session.again, test, variables, [f"--perf-artifacts={folder / 'pages'}"], run)
-        except TimeoutError as error:
-            raise InvalidCaseError("starting the job in another process", str(error)) from error
-        said = ReferenceCache(folder).load(_SAID)
-        if said is None:
-            why = next((reason for _, reason in ended(done)), last_line(done))
-            raise InvalidCaseError("starting the job in another process", why)
-        if "failed" in said[0]:
-            stage, reason = said[0]["failed"]
-            raise InvalidCaseError(f"{stage} in another process", reason)
-        return Started.of(said[0])
-
-    with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
-        folders = Path(name) / "first", Path(name) / "second"
-        first, second = start(1, folders[0]), start(2, folders[1])
-        if job.seconds is not None and second.total_s > job.seconds:  # somebody else may have worked meanwhile
-            second = min(second, start(2, Path(name) / "again"), key=lambda one: one.total_s)
-        texts = _texts(folders[0]), _texts(folders[1])
-        return judge_start(case, first_device(), job, (first, second), texts), None
-
-
-def leave(start: Callable[[], Any], began: float, folder: Path) -> None:
-    """Start the job in this process, and leave in a folder what that shows, or what it fails of."""
+def _show(start: Callable[[], Any], folder: Path, began: float, _: Announce) -> Said:
+    """Start the job in this process; gives what that shows, or what it fails of."""
     try:
-        said = begin(start, began, str(_cache_of(folder)))
+        return begin(start, began, str(_cache_of(folder))), []
     except InvalidCaseError as error:
-        said = {"failed": [error.stage, error.reason]}
-    ReferenceCache(folder).save(_SAID, said, [])
+        return {"failed": [error.stage, error.reason]}, []
+
+
+def _judge(
+    job: Job, case: str, ask: Callable[..., Said], folder: Path, progress: Announce
+) -> tuple[Verdict, Samples | None]:
+    def start(number: int, into: Path) -> Started:
+        progress(f"starting it in a fresh process, {number} of 2")
+        variables = {_SEED: str(number), **cache_variables(str(_cache_of(into)), str(into / "programs"))}
+        said, _ = ask(into, "starting the job in another process", timeout_s=_PATIENCE_S, variables=variables)
+        if "failed" in said:
+            stage, reason = said["failed"]
+            raise InvalidCaseError(f"{stage} in another process", reason)
+        return Started.of(said)
+
+    folders = folder / "first", folder / "second"
+    first, second = start(1, folders[0]), start(2, folders[1])
+    if job.seconds is not None and second.total_s > job.seconds:  # somebody else may have worked meanwhile
+        second = min(second, start(2, folder / "again"), key=lambda one: one.total_s)
+    texts = _texts(folders[0]), _texts(folders[1])
+    return judge_start(case, first_device(), job, (first, second), texts), None
 
 
 def _cache_of(folder: Path) -> Path:
     return folder.parent / "cache"
-
-
-def _why_not(session: GateSession) -> str:
-    """Why a start is left out of this run; empty if it is not."""
-    if session.target is not None:
-        return f"nothing is started on {session.target}"
-    if session.settings.ranks is not None:
-        return "a start is that of one process"
-    return "the other side of a comparison" if session.settings.other_side else ""
 
 
 def _texts(folder: Path) -> Texts:

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from jaxgate.ext.start.model import LIMITS, Job, Program, Started
-from jaxgate.judge.order import is_red
-from jaxgate.model.decision import Status
+from jaxgate.judge.counts import Counted, count, judge_counts
 from jaxgate.model.machine import HardwareKey
 from jaxgate.model.measurement import MAX_NAMED
-from jaxgate.model.verdict import Cause, Finding, TimeVerdict, Verdict
+from jaxgate.model.verdict import Verdict
 from jaxgate.model.words import plural, shortlist
 
 Texts = Callable[[int], str]
@@ -25,54 +24,34 @@ def judge_start(
 ) -> Verdict:
     """Hold what two processes asked the compiler for against each other and against the job."""
     first, second = starts
+    missed, again = _missed(starts, texts), _repeated(first, texts[0])
     found = [
-        _counted(
-            "missed_programs", "the second process compiles again what the first one kept", _missed(starts, texts), job
-        ),
-        _counted(
-            "repeated_programs", "one process asks the compiler again for what it has", _repeated(first, texts[0]), job
-        ),
+        _counted("missed_programs", "the second process compiles again what the first one kept", missed, job),
+        _counted("repeated_programs", "one process asks the compiler again for what it has", again, job),
         *_limited(job, first, second),
     ]
-    found.sort(key=lambda pair: pair[0].status is Status.SAME)
-    worst, where = found[0]
-    where = where if worst.status is Status.REGRESSED else ""
-    return Verdict(
-        case=case,
-        hardware=hardware,
-        status=worst.status,
-        fails=is_red(worst.status, strict=False),
-        findings=tuple(finding for finding, _ in found),
-        time=TimeVerdict(
-            status=Status.SAME, reason=f"{plural(len(first.programs), 'program')}, {first}; with a full cache {second}"
-        ),
-        causes=(Cause(text=where, explains=frozenset({worst.name}), root=True),) if where else (),
-    )
+    time = f"{plural(len(first.programs), 'program')}, {first}; with a full cache {second}"
+    return judge_counts(case, hardware, found, time=time)
 
 
-def _counted(name: str, what: str, found: Sequence[str], job: Job) -> tuple[Finding, str]:
+def _counted(name: str, what: str, found: Sequence[str], job: Job) -> Counted:
     allowed = job.allow.get(name, LIMITS[name])
-    if len(found) <= allowed:
-        return Finding(kind="claim", name=f"{name} <= {allowed:g}", status=Status.SAME), ""
-    detail = f"{what}: {plural(len(found), 'program')}{f', allowed {allowed:g}' if allowed else ''}"
-    return Finding(kind="claim", name=name, status=Status.REGRESSED, detail=detail), shortlist(found, MAX_NAMED)
+    told = f"{what}: {plural(len(found), 'program')}{f', allowed {allowed:g}' if allowed else ''}"
+    return count(name, len(found), allowed, told, shortlist(found, MAX_NAMED))
 
 
-def _limited(job: Job, first: Started, second: Started) -> Iterator[tuple[Finding, str]]:
+def _limited(job: Job, first: Started, second: Started) -> Iterator[Counted]:
     if job.programs is not None:
         most = Counter(one.function for one in first.programs).most_common(MAX_NAMED)
-        named = shortlist([f"{count} × {name}" for name, count in most], MAX_NAMED)
-        yield _limit("programs", job.programs, len(first.programs), "programs until the first result"), named
+        named = shortlist([f"{times} × {name}" for name, times in most], MAX_NAMED)
+        found = len(first.programs)
+        told = f"{found:.3g} programs until the first result, allowed {job.programs:g}"
+        yield count("programs", found, job.programs, told, named)
     if job.seconds is not None:
         most_of_it = max(second.seconds, key=lambda phase: second.seconds[phase])
-        told = f"most of it is {most_of_it}: {second.seconds[most_of_it]:.2g} s"
-        yield _limit("seconds", job.seconds, second.total_s, "seconds with a full cache"), told
-
-
-def _limit(name: str, limit: float, found: float, what: str) -> Finding:
-    if found <= limit:
-        return Finding(kind="claim", name=f"{name} <= {limit:g}", status=Status.SAME)
-    return Finding(kind="claim", name=name, status=Status.REGRESSED, detail=f"{found:.3g} {what}, allowed {limit:g}")
+        told = f"{second.total_s:.3g} seconds with a full cache, allowed {job.seconds:g}"
+        where = f"most of it is {most_of_it}: {second.seconds[most_of_it]:.2g} s"
+        yield count("seconds", second.total_s, job.seconds, told, where)
 
 
 def _missed(starts: tuple[Started, Started], texts: tuple[Texts, Texts]) -> list[str]:
