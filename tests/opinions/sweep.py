@@ -167,7 +167,7 @@ def _asked(case: Case) -> Asked:
             compile_ns=compiled.program.compile_ns,
             platform="cpu",
         ),
-        _interpreter,
+        _interpreter.interpret,
         limit_s=_limit_s,
     )
     return Asked(

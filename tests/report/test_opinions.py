@@ -5,7 +5,7 @@ import json
 from support.factories import verdict
 
 from jaxgate.ext.opinion.model import SWITCHED_OFF, Opinion, OpinionBy
-from jaxgate.ext.opinion.text import opinion_lines
+from jaxgate.ext.opinion.terminal import opinion_lines
 from jaxgate.ext.targets.model import Target
 from jaxgate.model.decision import Status
 from jaxgate.model.outcome import Outcome

@@ -14,7 +14,7 @@ from jaxgate.engine.duels.duel_processes import FreshDuel, open_sides, repeat_du
 from jaxgate.engine.run.progress import PATIENCE_S
 from jaxgate.ext.energy.counters import EnergyMeters
 from jaxgate.ext.history.stored import StoredRuns, open_history
-from jaxgate.ext.opinion.ask import Interpreter, second_opinion
+from jaxgate.ext.opinion.ask import second_opinion
 from jaxgate.ext.opinion.model import Opinion
 from jaxgate.ext.opinion.process import InterpreterProcess
 from jaxgate.ext.profile.capture import Taken, take_profile
@@ -73,7 +73,7 @@ class Instruments:
     asker: Callable[[], Ask | None] = asker  # gives how to ask somebody about what moved
     open_target: Callable[[Target], TargetCompiler] = TargetProcess  # starts the compiler of hardware that is not there
     # gives StableHLO's reference interpreter, which starts when it is first asked
-    open_interpreter: Callable[[], Interpreter] = InterpreterProcess
+    open_interpreter: Callable[[], InterpreterProcess] = InterpreterProcess
     # opens what earlier runs stored; gives `None` where nothing is kept
     open_history: Callable[[Settings, Path], StoredRuns | None] = open_history
     second_opinion: Callable[..., Opinion] = second_opinion  # asks the interpreter or a second compile about a result

@@ -40,9 +40,6 @@ class Here:
             ANSWERS[asked] = interpret(program, inputs)
         return ANSWERS[asked]
 
-    def close(self):
-        """Nothing is open."""
-
 
 class Nobody(Here):
     """An interpreter that cannot be asked."""
@@ -163,7 +160,7 @@ def right():
 @pytest.mark.parametrize("by", ASKED)
 def test_a_right_result_is_agreed_with(right, by):
     """By the interpreter, and by a compile without library fusions."""
-    found = second_opinion(right, ASKED[by](), limit_s=20)
+    found = second_opinion(right, ASKED[by]().interpret, limit_s=20)
     assert (found.by, found.wrong, found.left_alone) == (by, "", ())
     assert found.apart < 1e-5
 
@@ -175,7 +172,7 @@ def test_a_wrong_result_is_found(right, plant, by):
     wrong = Question(
         **{name: getattr(right, name) for name in Question.__slots__} | {"result": WRONG[plant](right.result)}
     )
-    found = second_opinion(wrong, ASKED[by](), limit_s=20)
+    found = second_opinion(wrong, ASKED[by]().interpret, limit_s=20)
     assert found.by is by
     assert found.wrong.startswith("result['"), found
     assert f", {by} " in found.wrong
@@ -185,7 +182,7 @@ def test_a_wrong_result_is_found(right, plant, by):
 def test_it_says_what_differs_and_where():
     """For people: leaf and place, what was computed, and what should have been."""
     asked = question(jax.jit(lambda x: {"a": x * 2}), jnp.arange(4.0), wrong=of("a", at_last(lambda _: 7.5)))
-    assert second_opinion(asked, Here(), limit_s=20).wrong == (
+    assert second_opinion(asked, Here().interpret, limit_s=20).wrong == (
         "result['a'][3]: the compiler's result differs from the program's meaning: it gives 7.5, StableHLO's reference "
         "interpreter 6; 1 of 4 elements differ by more than float error explains (4e-06 of the largest)"
     )
@@ -203,7 +200,7 @@ def test_the_miscompile_of_cpus_is_never_taken_for_right(by):
     x = np.random.default_rng(1).normal(size=(size, size)).astype(np.float32)
     asked = question(jax.jit(lambda x: (x @ jnp.ones((size, size))).sum()), jnp.asarray(x))
     assert "ynn_fusion" in asked.executable.as_text()
-    found = second_opinion(asked, ASKED[by](), limit_s=20)
+    found = second_opinion(asked, ASKED[by]().interpret, limit_s=20)
     assert found.by is by
     right = np.isclose(asked.result, x.sum() * size, rtol=1e-3)
     assert right or found.wrong.startswith("result: the compiler's result"), found
@@ -218,7 +215,7 @@ def test_a_custom_gradient_with_a_wrong_sign_is_the_authors():
 
     square.defvjp(lambda x: (x * x, x), lambda x, g: (-2 * x * g,))
     asked = question(jax.jit(jax.grad(lambda x: square(x).sum())), jnp.arange(1.0, 5.0))
-    assert second_opinion(asked, Here(), limit_s=20).wrong == ""
+    assert second_opinion(asked, Here().interpret, limit_s=20).wrong == ""
 
 
 @pytest.mark.parametrize(
@@ -234,22 +231,22 @@ def test_a_custom_gradient_with_a_wrong_sign_is_the_authors():
     ids=["keys", "unused arguments", "Python numbers", "static arguments", "bfloat16", "donation"],
 )
 def test_all_kinds_of_arguments_reach_the_interpreter(function, arguments):
-    found = second_opinion(question(function, *arguments), Here(), limit_s=20)
+    found = second_opinion(question(function, *arguments), Here().interpret, limit_s=20)
     assert (found.by, found.wrong, found.why_not) == (OpinionBy.INTERPRETER, "", "")
 
 
 def test_a_second_compile_does_not_eat_the_arguments():
     function = jax.jit(lambda w, x: (w @ x, (w @ x).sum()), donate_argnums=0)
     asked = question(function, jnp.array(W), BATCH)
-    assert second_opinion(asked, Nobody(), limit_s=20).wrong == ""
+    assert second_opinion(asked, Nobody().interpret, limit_s=20).wrong == ""
     assert not asked.call[0][0].is_deleted()
 
 
 def test_what_would_take_the_interpreter_too_long_is_compiled_again():
     asked, interpreter = question(step, W, B, BATCH), Here()
-    assert second_opinion(asked, interpreter, limit_s=20).by is OpinionBy.INTERPRETER
+    assert second_opinion(asked, interpreter.interpret, limit_s=20).by is OpinionBy.INTERPRETER
     assert len(interpreter.limits) == 1
-    assert second_opinion(asked, interpreter, limit_s=0.5).by is OpinionBy.SECOND_COMPILE
+    assert second_opinion(asked, interpreter.interpret, limit_s=0.5).by is OpinionBy.SECOND_COMPILE
     assert len(interpreter.limits) == 1
 
 
@@ -257,7 +254,7 @@ def test_where_its_used_arguments_are_unknown_it_is_compiled_again(right, monkey
     """The interpreter needs to know them; a second compile is given all."""
     asking = importlib.import_module("jaxgate.ext.opinion.ask")  # its name is its function's, too
     monkeypatch.setattr(asking, "kept_arguments", lambda _stage: None)
-    assert second_opinion(right, Here(), limit_s=20).by is OpinionBy.SECOND_COMPILE
+    assert second_opinion(right, Here().interpret, limit_s=20).by is OpinionBy.SECOND_COMPILE
 
 
 @pytest.mark.parametrize(
@@ -269,13 +266,13 @@ def test_where_its_used_arguments_are_unknown_it_is_compiled_again(right, monkey
 )
 def test_nobody_is_asked_where_it_would_take_too_long_or_is_not_known(right, changes, why_not):
     asked = Question(**{name: getattr(right, name) for name in Question.__slots__} | changes)
-    found = second_opinion(asked, Nobody(), limit_s=20)
+    found = second_opinion(asked, Nobody().interpret, limit_s=20)
     assert (found.by, found.why_not, found.apart) == (OpinionBy.NOBODY, why_not, None)
 
 
 def test_the_same_executable_is_no_second_opinion():
     """A program without a library fusion compiles to the same again: that it agrees with itself says nothing."""
-    found = second_opinion(question(jax.jit(lambda x: x * 2), jnp.ones(3)), Nobody(), limit_s=20)
+    found = second_opinion(question(jax.jit(lambda x: x * 2), jnp.ones(3)), Nobody().interpret, limit_s=20)
     assert found.why_not == "its executable has no library fusion that a second compile could leave out; " + DEAD
 
 
@@ -287,7 +284,7 @@ def test_a_chaotic_program_is_left_alone():
         return jax.lax.fori_loop(0, 300, lambda _, y: 3.9 * y * (1 - y), x)
 
     asked = question(chaos, jnp.linspace(0.1, 0.8, 8), wrong=lambda result: result[::-1])
-    found = second_opinion(asked, Here(), limit_s=20)
+    found = second_opinion(asked, Here().interpret, limit_s=20)
     assert found.why_not == "float error alone may explain any difference of result"
 
 
@@ -297,7 +294,7 @@ def test_what_breaks_while_asking_is_said_and_breaks_nothing(right):
     class Broken(Here):
         interpret = partial(lambda *_, **__: 1 / 0)
 
-    found = second_opinion(right, Broken(), limit_s=20)
+    found = second_opinion(right, Broken().interpret, limit_s=20)
     assert (
         found.why_not
         == "it failed: ZeroDivisionError: division by zero (at tests/observe/opinion/test_second_opinion.py:"

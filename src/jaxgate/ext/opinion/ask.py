@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import numpy as np
@@ -80,18 +80,8 @@ LEAST_S = 5.0
 """Seconds that it may take in any case, on a machine that has other work."""
 
 
-class Interpreter(Protocol):
-    """Runs programs in the reference interpreter; ``ext/opinion/process.py`` implements it."""
-
-    def interpret(self, program: bytes, inputs: Sequence[Values], *, limit_s: float) -> list[Values]:
-        """Run a program.
-
-        Raises:
-            NotInterpretedError: If it cannot be run, or takes longer than so many seconds.
-        """
-
-    def close(self) -> None:
-        """End the interpreter."""
+Interpret = Callable[..., list[Values]]
+"""Runs a program in the reference interpreter: ``InterpreterProcess.interpret``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,21 +96,21 @@ class Question:
     platform: str  # where it runs
 
 
-def second_opinion(question: Question, interpreter: Interpreter, *, limit_s: float) -> Opinion:
+def second_opinion(question: Question, interpret: Interpret, *, limit_s: float) -> Opinion:
     """Ask the interpreter where the program is small enough, else compile it again without library fusions.
 
     A second compile may take ``limit_s``, by what the first took; the interpreter gets a tenth of it.
     """
     try:
         with jax.transfer_guard("allow"):  # none of the program's own
-            return _opinion(question, interpreter, limit_s)
+            return _opinion(question, interpret, limit_s)
     except (NotReplayableError, NotRecompiledError) as error:
         return Opinion(why_not=str(error))
     except Exception as error:  # noqa: BLE001 - whatever fails here is no fault of the case: nothing is known, and that is said
         return Opinion(why_not=f"it failed: {describe(error)}")
 
 
-def _opinion(question: Question, interpreter: Interpreter, limit_s: float) -> Opinion:
+def _opinion(question: Question, interpret: Interpret, limit_s: float) -> Opinion:
     lowered = question.lowered
     module = lowered.stage.compiler_ir("stablehlo")
     traits = read_traits(module, question.platform)
@@ -129,7 +119,7 @@ def _opinion(question: Question, interpreter: Interpreter, limit_s: float) -> Op
     expected_s, failed = traits.cost / STEPS_PER_SECOND, ""
     if not traits.unknown and expected_s <= limit_s * INTERPRETER_SHARE:
         try:
-            run = _interpreted(lowered, module, interpreter, LEAST_S + expected_s * PATIENCE)
+            run = _interpreted(lowered, module, interpret, LEAST_S + expected_s * PATIENCE)
             return _compared(question, traits, run, inputs, by=OpinionBy.INTERPRETER)
         except NotInterpretedError as error:  # it is slower than it seemed, or knows less: the second compile then
             failed = f"; {OpinionBy.INTERPRETER} gave no result: {error}"
@@ -153,7 +143,7 @@ def _typed(leaf: Any, info: Any) -> Values:
     return values if is_key else values.astype(info.dtype)
 
 
-def _interpreted(lowered: Lowered, module: Any, interpreter: Interpreter, limit_s: float) -> Run:
+def _interpreted(lowered: Lowered, module: Any, interpret: Interpret, limit_s: float) -> Run:
     """The program as the interpreter runs it, without the arguments that it does not use."""
     kept = kept_arguments(lowered.stage)
     if kept is None:
@@ -162,7 +152,7 @@ def _interpreted(lowered: Lowered, module: Any, interpreter: Interpreter, limit_
     module.operation.write_bytecode(content)
 
     def run(inputs: Sequence[Values]) -> list[Values]:
-        return interpreter.interpret(content.getvalue(), [inputs[place] for place in kept], limit_s=limit_s)
+        return interpret(content.getvalue(), [inputs[place] for place in kept], limit_s=limit_s)
 
     return run
 

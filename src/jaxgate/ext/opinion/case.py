@@ -67,7 +67,9 @@ class SecondOpinions:
             return Opinion(why_not=why_not)
         progress("checking the result")
         begin = self._instruments.clock()
-        found = self._instruments.second_opinion(_question(observed), self._interpreter, limit_s=self._limit_s)
+        found = self._instruments.second_opinion(
+            _question(observed), self._interpreter.interpret, limit_s=self._limit_s
+        )
         found = replace(found, seconds=(self._instruments.clock() - begin) / 1e9)
         if found.wrong:
             raise WrongResultError(found)

@@ -1,16 +1,22 @@
-"""The process that runs StableHLO's reference interpreter: started when it is first asked, and again where it ended."""
+"""A process that runs StableHLO's reference interpreter: ``python -m jaxgate.ext.opinion.process``.
+
+It is started when it is first asked, and again where it ended: at an operation that it does not know, or after too long a
+loop. There JAX is not imported.
+"""
 
 from __future__ import annotations
 
 import base64
+import json
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from jaxgate.ext.opinion.interpreter import NotInterpretedError
+from jaxgate.ext.opinion.interpreter import NotInterpretedError, interpret
 from jaxgate.processes.child import own_program
 from jaxgate.processes.live_worker import KeptWorker, WorkerError, start_worker
 
@@ -20,9 +26,9 @@ Values = np.ndarray[Any, Any]
 
 
 class InterpreterProcess(KeptWorker):
-    """The reference interpreter in a process that is started when it is first asked: it ends its process at what it does not know."""
+    """The process, for whoever asks."""
 
-    def __init__(self, environ: Mapping[str, str] = os.environ, *, module: str = "jaxgate.ext.opinion.worker") -> None:
+    def __init__(self, environ: Mapping[str, str] = os.environ, *, module: str = "jaxgate.ext.opinion.process") -> None:
         super().__init__(lambda complaints: start_worker(own_program(module), complaints, environ), START_S)
 
     def interpret(self, program: bytes, inputs: Sequence[Values], *, limit_s: float) -> list[Values]:
@@ -52,3 +58,31 @@ def unpack(packed: Mapping[str, Any]) -> Values:
     name = packed["dtype"]
     dtype = np.dtype(getattr(ml_dtypes, name) if hasattr(ml_dtypes, name) else name)
     return np.frombuffer(base64.b64decode(packed["content"]), dtype).reshape(packed["shape"])
+
+
+def main() -> None:
+    """Run what is asked for, until nobody asks any more."""
+    sys.stdout, answers = sys.stderr, sys.stdout  # what a library prints must not look like an answer
+
+    def answer(reply: Mapping[str, Any]) -> None:
+        answers.write(json.dumps(reply) + "\n")
+        answers.flush()
+
+    answer({})
+    for line in sys.stdin:
+        answer(_reply(json.loads(line)))
+
+
+def _reply(question: Mapping[str, Any]) -> dict[str, Any]:
+    """What a program gives; or ``refused``, with the reason: whoever asked goes on without it."""
+    try:
+        found = interpret(base64.b64decode(question["program"]), [unpack(one) for one in question["inputs"]])
+        return {"results": [pack(one) for one in found]}
+    except NotInterpretedError as error:
+        return {"refused": str(error)}
+    except Exception as error:  # noqa: BLE001 - likewise
+        return {"refused": f"{type(error).__name__}: {error}"}
+
+
+if __name__ == "__main__":
+    main()
