@@ -3,7 +3,7 @@
 import pytest
 
 from jaxgate.ext.profile.model import Communication, Span
-from jaxgate.ext.profile.operations import communication, compare, divide, typical
+from jaxgate.ext.profile.operations import compare, divide, typical
 from jaxgate.ext.profile.table import communication_line
 
 US = 1_000
@@ -47,7 +47,7 @@ STEPS = {  # spans, then microseconds of communication and those of it that are 
 @pytest.mark.parametrize(("spans", "total", "exposed"), STEPS.values(), ids=STEPS)
 def test_only_what_nothing_is_computed_beside_is_exposed(spans, total, exposed):
     """On the same device, by the innermost operation of each thread, within the step."""
-    told = communication(spans, 0, 100 * US)
+    told = divide(spans, 0, 100 * US).communication
     assert (told.total_ns / US, told.exposed_ns / US) == pytest.approx((total, exposed))
     assert (told.overlap is None) is (total == 0)
 
@@ -55,7 +55,7 @@ def test_only_what_nothing_is_computed_beside_is_exposed(spans, total, exposed):
 def test_where_devices_cannot_be_told_apart_nothing_is_said():
     """Threads of a host work for all of its virtual devices."""
     for spans in ([], [span("all-reduce", 0, 50, device=None), span("dot", 0, 50, device=None)]):
-        assert communication(spans, 0, 100 * US) is None
+        assert divide(spans, 0, 100 * US).communication is None
 
 
 def step(exposed, device=0):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from jaxgate.ext.profile.model import Communication, Operation
-from jaxgate.ext.profile.operations import communication
+from jaxgate.ext.profile.operations import divide
 from jaxgate.ext.profile.xplane import spans_of
 
 NAMES = {
@@ -73,5 +73,5 @@ def test_operations_know_their_device():
 def test_so_exposed_communication_is_known():
     """On the first device all is hidden, on the second 20 of 40 ns stick out."""
     spans = list(spans_of([HOST, *GPUS], NAMES))
-    assert communication(spans, 0, 100) == Communication(total_ns=30, exposed_ns=10)
-    assert communication(spans_of([HOST], NAMES), 0, 100) is None
+    assert divide(spans, 0, 100).communication == Communication(total_ns=30, exposed_ns=10)
+    assert divide(spans_of([HOST], NAMES), 0, 100).communication is None

@@ -47,22 +47,13 @@ class Communication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTimes:
-    """One step, its wall time divided among the operations that ran."""
+    """One step, or the mean of some, its wall time divided among the operations that ran."""
 
     wall_ns: float  # from the call until its result was there
     times_ns: Mapping[str, float]  # share of each operation, and of each gap between two; they add up to `wall_ns`
     communication: Communication | None = None  # its collectives, where devices can be distinguished
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpTimes:
-    """A side's typical step."""
-
-    wall_ns: float  # its mean wall time
-    times_ns: Mapping[str, float]  # mean share of each operation and gap; they add up to `wall_ns`
-    floor_ns: float  # largest difference of one operation between two halves of these very steps: less means nothing
-    steps: int  # how many steps the means are of
-    communication: Communication | None = None  # its collectives, where devices can be distinguished
+    # of a mean the largest difference of one operation between two halves of its steps: less means nothing
+    floor_ns: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,9 +18,11 @@ from itertools import groupby
 from operator import attrgetter
 from statistics import fmean
 
-from jaxgate.ext.profile.model import Communication, OpRow, OpTable, OpTimes, Side, Span, StepTimes
+from jaxgate.ext.profile.model import Communication, OpRow, OpTable, Side, Span, StepTimes
 
 Interval = tuple[float, float]
+Part = tuple[float, float, Span]
+"""Begin and end in nanoseconds, and the innermost operation that a thread ran meanwhile."""
 FLOOR_NS = 1_000
 """Of a row, whatever two halves of the steps say: the profiler's own events take about that."""
 BEFORE = "before the first operation"
@@ -32,13 +34,10 @@ def divide(spans: Iterable[Span], begin_ns: float, end_ns: float) -> StepTimes:
 
     The result was there at ``end_ns``; what ran later belongs to another step.
     """
+    parts = list(_parts(spans, begin_ns, end_ns))
     changes: list[tuple[float, int, int, str]] = []
-    spans = list(spans)
-    for own in by_thread(spans):
-        for begin, end, span in innermost(own):
-            start, stop = max(begin, begin_ns), min(end, end_ns)
-            if stop > start:
-                changes += [(start, 1, span.thread, span.name), (stop, 0, span.thread, span.name)]
+    for begin, end, span in parts:
+        changes += [(begin, 1, span.thread, span.name), (end, 0, span.thread, span.name)]
     times: defaultdict[str, float] = defaultdict(float)
     running: dict[int, str] = {}
     at, last = begin_ns, BEFORE
@@ -54,11 +53,11 @@ def divide(spans: Iterable[Span], begin_ns: float, end_ns: float) -> StepTimes:
     return StepTimes(
         wall_ns=end_ns - begin_ns,
         times_ns={name: time for name, time in times.items() if time > 0},
-        communication=communication(spans, begin_ns, end_ns),
+        communication=_communication(parts),
     )
 
 
-def typical(steps: Sequence[StepTimes]) -> OpTimes:
+def typical(steps: Sequence[StepTimes]) -> StepTimes:
     """The mean of the quicker half of the steps: others were interrupted.
 
     Raises:
@@ -71,12 +70,16 @@ def typical(steps: Sequence[StepTimes]) -> OpTimes:
     halves = _means(quick[::2]), _means(quick[1::2])
     names = means if len(quick) > 1 else ()
     apart = [abs(halves[0].get(name, 0.0) - halves[1].get(name, 0.0)) for name in names]
-    return OpTimes(
+    moving = [step.communication for step in quick if step.communication is not None]
+    return StepTimes(
         wall_ns=fmean(step.wall_ns for step in quick),
         times_ns=means,
+        communication=Communication(
+            total_ns=fmean(one.total_ns for one in moving), exposed_ns=fmean(one.exposed_ns for one in moving)
+        )
+        if len(moving) == len(quick)
+        else None,
         floor_ns=max([FLOOR_NS, *apart]),
-        steps=len(quick),
-        communication=typical_communication([step.communication for step in quick]),
     )
 
 
@@ -85,7 +88,7 @@ def _means(steps: Sequence[StepTimes]) -> dict[str, float]:
     return {name: fmean(step.times_ns.get(name, 0.0) for step in steps) for name in names}
 
 
-def compare(now: OpTimes, other: OpTimes | None, lines: Mapping[str, str], *, side: Side | None = None) -> OpTable:
+def compare(now: StepTimes, other: StepTimes | None, lines: Mapping[str, str], *, side: Side | None = None) -> OpTable:
     """Put two typical steps side by side; ``other`` is ``None`` where only today's was profiled.
 
     An operation that only one side has stands beside those of the same scope that only the other has, else beside
@@ -150,7 +153,7 @@ def _primitive(name: str) -> str:
     return (GAP if name.startswith(GAP) else "") + name.rpartition("/")[2]
 
 
-def innermost(spans: Iterable[Span]) -> Iterator[tuple[float, float, Span]]:
+def innermost(spans: Iterable[Span]) -> Iterator[Part]:
     """Parts of one thread's time, each with the innermost operation that ran; ``spans`` are by begin, outer ones first."""
     open_spans: list[Span] = []
     at = 0.0
@@ -170,21 +173,22 @@ def innermost(spans: Iterable[Span]) -> Iterator[tuple[float, float, Span]]:
             at = inner.end_ns
 
 
-def by_thread(spans: Iterable[Span]) -> Iterator[list[Span]]:
-    """The operations of each thread, by their begin, outer ones first."""
+def _parts(spans: Iterable[Span], begin_ns: float, end_ns: float) -> Iterator[Part]:
+    """The parts of a step, thread by thread: by their begin, outer operations first."""
     ordered = sorted(spans, key=lambda span: (span.thread, span.begin_ns, -span.end_ns))
-    return (list(own) for _, own in groupby(ordered, attrgetter("thread")))
+    for _, own in groupby(ordered, attrgetter("thread")):
+        for begin, end, span in innermost(own):
+            if max(begin, begin_ns) < min(end, end_ns):
+                yield max(begin, begin_ns), min(end, end_ns), span
 
 
-def communication(spans: Iterable[Span], begin_ns: float, end_ns: float) -> Communication | None:
+def _communication(parts: Iterable[Part]) -> Communication | None:
     """Communication of one step, as the mean of its devices; ``None`` where no operation says which device it ran on."""
     moving: defaultdict[int, list[Interval]] = defaultdict(list)
     computing: defaultdict[int, list[Interval]] = defaultdict(list)
-    for own in by_thread(spans):
-        for begin, end, span in innermost(own):
-            part = max(begin, begin_ns), min(end, end_ns)
-            if part[0] < part[1] and span.device is not None:
-                (moving if span.collective else computing)[span.device].append(part)
+    for begin, end, span in parts:
+        if span.device is not None:
+            (moving if span.collective else computing)[span.device].append((begin, end))
     devices = sorted({*moving, *computing})
     if not devices:
         return None
@@ -195,16 +199,6 @@ def communication(spans: Iterable[Span], begin_ns: float, end_ns: float) -> Comm
         for total, device in zip(totals, devices, strict=True)
     ]
     return Communication(total_ns=fmean(totals), exposed_ns=fmean(totals) - fmean(hidden))
-
-
-def typical_communication(steps: Sequence[Communication | None]) -> Communication | None:
-    """The mean of several steps; ``None`` if a step is not known."""
-    known = [step for step in steps if step is not None]
-    if not known or len(known) < len(steps):
-        return None
-    return Communication(
-        total_ns=fmean(step.total_ns for step in known), exposed_ns=fmean(step.exposed_ns for step in known)
-    )
 
 
 def _length(intervals: Iterable[Interval]) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, cast
 
 import jax
@@ -24,14 +23,19 @@ from jaxgate.observe.program.export import NotReplayableError, read_program, spl
 from jaxgate.observe.trace.lowering import Lowered
 
 
+def _refuse(*_: Any) -> Any:
+    raise NotReplayableError("a program that was compiled for a target cannot be called here")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profiled:
-    """A program that can be stepped."""
+    """A program that can be stepped, unless it was compiled for a target."""
 
     side: Side  # whose it is
-    fresh: Callable[[], Any]  # makes arguments that a step may consume
-    step: Callable[[Any], Any]  # calls it once and waits; gives the result
-    following: Callable[[Any, Any], Any]  # the arguments of the next step, from the last ones and the result
+    fresh: Callable[[], Any] = _refuse  # makes arguments that a step may consume
+    step: Callable[[Any], Any] = _refuse  # calls it once and waits; gives the result
+    # the arguments of the next step, from the last ones and the result
+    following: Callable[[Any, Any], Any] = _refuse
     # makes it compile again at its next call; `None` where that is not asked for
     forget: Callable[[], None] | None = None
     executable: jax.stages.Compiled | None = None  # what was compiled; `None` for plain Python around programs
@@ -60,43 +64,32 @@ def stored(program: StoredProgram, observed: Observation, contender: Contender |
     Raises:
         NotReplayableError: If it cannot be read, compiled or called with them.
     """
+    stablehlo = read_program(program).mlir_module()
     if observed.target is not None and observed.lowered is not None:
-        return _compiled(
-            "baseline", observed.target.recompile(program, observed.lowered), read_program(program).mlir_module()
-        )
-    contender = contender or prepare(program, observed.leaves(), observed.contract)
+        recompiled: Any = observed.target.recompile(program, observed.lowered)
+        return Profiled(side="baseline", executable=recompiled, stablehlo=stablehlo)
+    there = contender or prepare(program, observed.leaves(), observed.contract)
+
+    def following(leaves: Sequence[Any], output: Sequence[Any]) -> Sequence[Any]:
+        return cast("Sequence[Any]", there.feeder.fresh()[0]) if there.consumed else there.following(leaves, output)
+
     return Profiled(
         side="baseline",
-        fresh=lambda: contender.feeder.fresh()[0],
-        step=lambda leaves: jax.block_until_ready(contender.call(leaves)),
-        following=partial(_contenders_next, contender),
-        executable=contender.function,
-        stablehlo=read_program(program).mlir_module(),
+        fresh=lambda: there.feeder.fresh()[0],
+        step=lambda leaves: jax.block_until_ready(there.call(leaves)),
+        following=following,
+        executable=there.function,
+        stablehlo=stablehlo,
     )
-
-
-def _compiled(side: Side, executable: Any, stablehlo: str, jaxpr: str = "") -> Profiled:
-    """A program that cannot be called here."""
-
-    def refuse(*_: Any) -> Any:
-        raise NotReplayableError("a program that was compiled for a target cannot be called here")
-
-    return Profiled(
-        side=side, fresh=refuse, step=refuse, following=refuse, executable=executable, stablehlo=stablehlo, jaxpr=jaxpr
-    )
-
-
-def _contenders_next(contender: Contender, leaves: Sequence[Any], output: Sequence[Any]) -> Sequence[Any]:
-    if contender.consumed:
-        return cast("Sequence[Any]", contender.feeder.fresh()[0])
-    return contender.following(leaves, output)
 
 
 def _lowered(
     observed: Observation, lowered: Lowered, feeds: tuple[int | None, ...] | None, side: Side, *, cold: bool
 ) -> Profiled:
+    stablehlo, jaxpr = lowered.stage.as_text(), str(lowered.traced.jaxpr)
     if observed.target is not None:
-        return _compiled(side, observed.executable, lowered.stage.as_text(), str(lowered.traced.jaxpr))
+        compiled: Any = observed.executable
+        return Profiled(side=side, executable=compiled, stablehlo=stablehlo, jaxpr=jaxpr)
     subject = JittedSubject.of(lowered, observed.call)
     function: Any = lowered.function
 
@@ -117,8 +110,8 @@ def _lowered(
         following=following,
         forget=function.clear_cache if cold else None,
         executable=lowered.stage.compile(),  # JAX has that of today's program since it was observed
-        stablehlo=lowered.stage.as_text(),
-        jaxpr=str(lowered.traced.jaxpr),
+        stablehlo=stablehlo,
+        jaxpr=jaxpr,
     )
 
 

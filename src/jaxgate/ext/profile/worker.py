@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from jaxgate.ext.profile.capture import side_folder
-from jaxgate.ext.profile.model import Operation, OpTable, OpTimes
+from jaxgate.ext.profile.model import Operation, OpTable, StepTimes
 from jaxgate.ext.profile.op_names import lines_of, operations
 from jaxgate.ext.profile.operations import compare, divide, typical
 from jaxgate.ext.profile.programs import Profiled
@@ -89,7 +89,7 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
     return {**asdict(table), "waits_in": "" if longest is None else f"{longest.name}  {longest.line}".rstrip()}
 
 
-def _times(side: dict[str, Any], names: dict[str, Operation], host: int | None) -> OpTimes:
+def _times(side: dict[str, Any], names: dict[str, Operation], host: int | None) -> StepTimes:
     steps = read_steps(Path(side["folder"]), names, host)
     return typical([divide(spans, begin, end) for begin, end, spans in steps])
 
