@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,6 +13,11 @@ class Column:
 
     title: str
     number: bool = False
+
+
+def columns(*titles: str, numbers: Iterable[str] = ()) -> list[Column]:
+    """Columns of words, then columns of numbers."""
+    return [*(Column(title=one) for one in titles), *(Column(title=one, number=True) for one in numbers)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

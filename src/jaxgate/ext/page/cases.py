@@ -10,7 +10,7 @@ from functools import partial
 from itertools import count
 from urllib.parse import quote
 
-from jaxgate.ext.page.blocks import Block, Cell, Column, Fold, Items, Links, Table, Text
+from jaxgate.ext.page.blocks import Block, Cell, Fold, Items, Links, Table, Text, columns
 from jaxgate.ext.page.drawing import Point, line_chart, strip_chart
 from jaxgate.model.decision import Status
 from jaxgate.model.outcome import CaseRecord, FindingRecord
@@ -165,28 +165,31 @@ def finding_text(finding: FindingRecord) -> str:
     return f"{name} {show(quantity, finding.now)} against {show(quantity, finding.against)}{ratio and ' = '}{ratio}"
 
 
+def number(quantity: str, value: float | None, *, bar: float | None = None) -> Cell | str:
+    """A cell with a figure."""
+    return "–" if value is None else Cell(text=show(quantity, value), order=value, bar=bar)
+
+
 def _operations(case: CaseRecord) -> Table:
-    columns = [Column(title="operation"), Column(title="line")]
-    columns += [Column(title=title, number=True) for title in ("now", "other side", "longer by")]
     rows: list[list[Cell | str]] = [
         [
             f"gap after {one.name}" if one.gap else one.name,
             one.line or "–",
-            Cell(text=show("run_ns", one.now_ns), order=one.now_ns),
-            Cell(text=show("run_ns", one.other_ns), order=one.other_ns),
+            number("run_ns", one.now_ns),
+            number("run_ns", one.other_ns),
             Cell(text=f"+{show('run_ns', one.now_ns - one.other_ns)}", order=one.now_ns - one.other_ns),
         ]
         for one in case.operations
     ]
-    return Table(caption="Where the time goes: operations that take longer", columns=columns, rows=rows, shown=True)
+    titles = columns("operation", "line", numbers=("now", "other side", "longer by"))
+    return Table(caption="Where the time goes: operations that take longer", columns=titles, rows=rows, shown=True)
 
 
 def _figures(case: CaseRecord, *, moved: bool) -> Table:
     """All figures, or all that differ from the baseline's."""
-    titles = ("now", "baseline", "ratio", "reference")
-    columns = [Column(title="quantity"), *(Column(title=one, number=True) for one in titles)]
+    titles = columns("quantity", numbers=("now", "baseline", "ratio", "reference"))
     caption = f"What moved in {case.case}" if moved else f"All figures of {case.case}"
-    return Table(caption=caption, columns=columns, rows=list(_figure_rows(case, moved=moved)), shown=moved)
+    return Table(caption=caption, columns=titles, rows=list(_figure_rows(case, moved=moved)), shown=moved)
 
 
 def _figure_rows(case: CaseRecord, *, moved: bool) -> Iterator[list[Cell | str]]:
@@ -203,7 +206,7 @@ def _figure_rows(case: CaseRecord, *, moved: bool) -> Iterator[list[Cell | str]]
             "–" if now is None else Cell(text=left, order=now),
             "–" if stored is None else Cell(text=right, order=stored),
             "" if now == stored else show_ratio(now, stored),
-            "–" if reference is None else Cell(text=show(name, reference), order=reference),
+            number(name, reference),
         ]
 
 
@@ -211,11 +214,10 @@ def all_cases(rows: Sequence[Row], environments: Sequence[Mapping[str, str]]) ->
     """A row for each case of each result."""
     with_hardware = len({row.case.hardware for row in rows}) > 1
     with_findings = any(row.case.findings for row in rows)
-    columns = [Column(title="case"), Column(title="verdict")]
-    columns += [Column(title="hardware")] if with_hardware else []
-    columns += [Column(title="time against the baseline")]
-    columns += [Column(title="worst finding")] if with_findings else []
-    columns += [Column(title=title, number=True) for title in ("a call", "peak memory", "compile time")]
+    titles = ["case", "verdict"]
+    titles += ["hardware"] if with_hardware else []
+    titles += ["time against the baseline"]
+    titles += ["worst finding"] if with_findings else []
     cells: list[list[Cell | str]] = []
     for row in rows:
         case = row.case
@@ -233,7 +235,8 @@ def all_cases(rows: Sequence[Row], environments: Sequence[Mapping[str, str]]) ->
         for kind, word in sorted(counts, key=lambda pair: ("bad", "calm", "good").index(pair[0]))
     ]
     caption = "All cases: verdict, time against the baseline with its interval, the worst finding, and the main figures with their ratios to the baseline"
-    return Table(caption=caption, columns=columns, rows=cells, key="table", statuses=statuses)
+    shown = columns(*titles, numbers=("a call", "peak memory", "compile time"))
+    return Table(caption=caption, columns=shown, rows=cells, key="table", statuses=statuses)
 
 
 def _details(case: CaseRecord, environments: Sequence[Mapping[str, str]], *, figures: bool) -> str:

@@ -14,8 +14,8 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from jaxgate.ext.page.blocks import Block, Cell, Column, Fold, Section, Table
-from jaxgate.ext.page.cases import figure
+from jaxgate.ext.page.blocks import Block, Cell, Fold, Section, Table, columns
+from jaxgate.ext.page.cases import figure, number
 from jaxgate.ext.page.drawing import Point, line_chart
 from jaxgate.model.outcome import CaseRecord, RunRecord
 from jaxgate.report.units import show, show_rate_of, show_share
@@ -204,7 +204,7 @@ def _at(series: Series, value: float) -> str:
 def _numbers(title: str, members: Sequence[tuple[Cell | str, CaseRecord]]) -> Table:
     """All quantities that a member has, of both sides, with bars where they differ."""
     other = _sides(title)[1][0]
-    columns = [Column(title="case")]
+    titles = []
     rows: list[list[Cell | str]] = [[first] for first, _ in members]
     for quantity, words in _QUANTITIES.items():
         amounts = {side: [figure(case, quantity, side) for _, case in members] for side in ("now", "reference")}
@@ -212,11 +212,11 @@ def _numbers(title: str, members: Sequence[tuple[Cell | str, CaseRecord]]) -> Ta
         for side, values in amounts.items():
             if not any(values):
                 continue
-            columns.append(Column(title=words if side == "now" else f"{words}, {other}", number=True))
+            titles.append(words if side == "now" else f"{words}, {other}")
             for row, value in zip(rows, values, strict=True):
                 bar = value / max(known) if value is not None and _differ(known) else None
-                row.append("–" if value is None else Cell(text=show(quantity, value), order=value, bar=bar))
-    return Table(caption=f"Numbers of {title}", columns=columns, rows=rows)
+                row.append(number(quantity, value, bar=bar))
+    return Table(caption=f"Numbers of {title}", columns=columns("case", numbers=titles), rows=rows)
 
 
 def _bandwidth(series: Sequence[Series], cases: Mapping[str, CaseRecord], on: str) -> Iterator[Fold]:
@@ -236,7 +236,7 @@ def _bandwidth(series: Sequence[Series], cases: Mapping[str, CaseRecord], on: st
             rate = amount.count * amount.bus_factor * 1e9 / case.run_ns
             point = Point(amount.count, rate, show("bytes", amount.count))
             found[case.case.rpartition("/")[0]][one.name.rpartition("/")[2]].append(point)
-    columns = [Column(title="collective"), *(Column(title=one, number=True) for one in ("message", "bus bandwidth"))]
+    titles = columns("collective", numbers=("message", "bus bandwidth"))
     show_rate = partial(show_rate_of, unit="B")
     for family, lines in found.items():
         title = f"Bus bandwidth over message size, {family}{on}"
@@ -246,12 +246,12 @@ def _bandwidth(series: Sequence[Series], cases: Mapping[str, CaseRecord], on: st
             for point in points
         ]
         chart = line_chart("Bytes per second on the bus", lines, show=show_rate, about=title)
-        yield Fold(title=title, blocks=[chart, Table(caption=title, columns=columns, rows=rows)])
+        yield Fold(title=title, blocks=[chart, Table(caption=title, columns=titles, rows=rows)])
 
 
 def _scaling(run: RunRecord) -> Iterator[Fold]:
     """Rates over the number of devices, with what they would be if each device did as much as on the fewest."""
-    columns = [Column(title=one, number=True) for one in ("devices", "rate", "efficiency")]
+    titles = columns(numbers=("devices", "rate", "efficiency"))
     for series in run.scaling:
         if not series.points or not all(math.isfinite(point.per_second) for point in series.points):
             continue
@@ -267,4 +267,4 @@ def _scaling(run: RunRecord) -> Iterator[Fold]:
         chart = line_chart(
             "Rate", {"measured": measured, "as on the fewest devices": ideal}, show=show_rate, about=title
         )
-        yield Fold(title=title, blocks=[chart, Table(caption=title, columns=columns, rows=rows)])
+        yield Fold(title=title, blocks=[chart, Table(caption=title, columns=titles, rows=rows)])

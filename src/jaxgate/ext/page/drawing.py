@@ -39,6 +39,10 @@ class _Axis:
         low, high, at = (math.log(one) if self.log else one for one in (self.low, self.high, value))
         return 0.5 if high == low else (at - low) / (high - low)
 
+    def right(self, value: float) -> float:
+        """Its place on a chart, from the left."""
+        return round(_LEFT + self.place(value) * (_WIDTH - _LEFT - _RIGHT), 1)
+
     def ticks(self) -> list[float]:
         """Round values within, few enough to be read."""
         if self.log:
@@ -75,15 +79,12 @@ def line_chart(
     across = _axis((point.x for point in points), math.inf if moments else _LOG_ACROSS, zero=False)
     up = _axis((point.y for point in points), _LOG_UP, zero=not moments)
 
-    def right(x: float) -> float:
-        return round(_LEFT + across.place(x) * (_WIDTH - _LEFT - _RIGHT), 1)
-
     def down(y: float) -> float:
         return round(_HEIGHT - _BOTTOM - up.place(y) * (_HEIGHT - _TOP - _BOTTOM), 1)
 
     drawn = []
     for number, (name, line) in enumerate(lines.items()):
-        places = [(right(point.x), down(point.y), f"{name}, {point.at}: {show(point.y)}") for point in line]
+        places = [(across.right(point.x), down(point.y), f"{name}, {point.at}: {show(point.y)}") for point in line]
         path = "M" + "L".join(f"{x} {y}" for x, y, _ in places)
         colour = SIDES.get(name.partition(":")[0], f"c{number % _COLOURS + 1}")
         drawn.append(Line(name=name, colour=colour, path=path, points=places))
@@ -95,7 +96,7 @@ def line_chart(
         width=_WIDTH,
         height=_HEIGHT,
         lines=drawn,
-        across=[(right(x), marks[x].partition(" ")[0]) for x in sorted(marks)[::every]],
+        across=[(across.right(x), marks[x].partition(" ")[0]) for x in sorted(marks)[::every]],
         up=[(down(tick), show(tick)) for tick in up.ticks()],
     )
 
@@ -112,17 +113,14 @@ def strip_chart(title: str, sides: Mapping[str, Sequence[float]], *, show: Calla
     """A stroke for each value of each side, none of them empty, and a dot for its median."""
     across = _axis((value for values in sides.values() for value in values), math.inf, zero=False)
 
-    def right(value: float) -> float:
-        return round(_LEFT + across.place(value) * (_WIDTH - _LEFT - _RIGHT), 1)
-
     drawn, words, up = [], [], []
     for number, (side, values) in enumerate(sides.items()):
         top = _TOP + number * _STRIP
-        path = "".join(f"M{right(value)} {top}v{_STRIP - 6}" for value in values)
+        path = "".join(f"M{across.right(value)} {top}v{_STRIP - 6}" for value in values)
         middle = median(values)
         said = f"{len(values)} calls, median {show(middle)}, from {show(min(values))} to {show(max(values))}"
         up.append((top + _STRIP / 2 - 3, side))
-        dot = (right(middle), top + _STRIP / 2 - 3, f"{side}: {said}")
+        dot = (across.right(middle), top + _STRIP / 2 - 3, f"{side}: {said}")
         drawn.append(Line(name=side, colour=SIDES.get(side, "c4"), path=path, points=[dot]))
         words.append(f"{side} {said}")
     return Chart(
@@ -131,6 +129,6 @@ def strip_chart(title: str, sides: Mapping[str, Sequence[float]], *, show: Calla
         width=_WIDTH,
         height=_TOP + len(sides) * _STRIP + _BOTTOM,
         lines=drawn,
-        across=[(right(tick), show(tick)) for tick in across.ticks()],
+        across=[(across.right(tick), show(tick)) for tick in across.ticks()],
         up=up,
     )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from jaxgate.ext.page.blocks import Block, Cell, Column, Fold, Items, Properties, Section, Table
-from jaxgate.ext.page.cases import all_cases, environment_of, figure, rows_of, told_in_full
+from jaxgate.ext.page.blocks import Block, Cell, Fold, Items, Properties, Section, Table, columns
+from jaxgate.ext.page.cases import all_cases, environment_of, figure, number, rows_of, told_in_full
 from jaxgate.ext.page.curves import chart_sections
 from jaxgate.ext.page.document import document
 from jaxgate.model.outcome import CaseRecord, RunRecord
 from jaxgate.model.words import plural
-from jaxgate.report.units import show
 
 _MOST_FAILED, MOST_LISTED = 50, 50
 """Failed cases that are told in full, and problems of one kind that are listed."""
@@ -144,21 +143,16 @@ def _side_by_side(results: Sequence[Result]) -> Iterator[Section]:
     known = [
         q for q in _COMPARED if any(figure(case, q) is not None for sides in shared.values() for case in sides.values())
     ]
-    columns = [Column(title="case"), *(Column(title=f"verdict, {name}") for name in names)]
-    columns += [Column(title=f"{_COMPARED[q]}, {name}", number=True) for q in known for name in names]
+    numbers = [f"{_COMPARED[quantity]}, {name}" for quantity in known for name in names]
     rows: list[list[Cell | str]] = []
     for shown, sides in shared.items():
         row: list[Cell | str] = [shown, *(sides[name].status if name in sides else "–" for name in names)]
         for quantity in known:
             values = [figure(sides[name], quantity) if name in sides else None for name in names]
             most = max((value for value in values if value is not None), default=0)
-            row += [
-                "–"
-                if value is None
-                else Cell(text=show(quantity, value), order=value, bar=value / most if most > 0 else 0)
-                for value in values
-            ]
+            row += [number(quantity, value, bar=(value or 0) / most if most > 0 else 0) for value in values]
         rows.append(row)
     if rows:
-        table = Table(caption="Cases that several results have", columns=columns, rows=rows)
+        titles = columns("case", *(f"verdict, {name}" for name in names), numbers=numbers)
+        table = Table(caption="Cases that several results have", columns=titles, rows=rows)
         yield Section(key="beside", title="Side by side", blocks=[table])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxgate.ext.watch.model import Key, Known, Lock
@@ -48,43 +47,33 @@ def read_lock(file: Path) -> Lock | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file.name}: {error}; {_UPDATE}") from error
-    lines = _Lines()
+    return _parsed(text, file.name)
+
+
+def _parsed(text: str, name: str) -> Lock:
+    recorded: list[str] = []
+    tests: set[str] = set()
+    programs: dict[Key, Known] = {}
+    again: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            lines.read(line)
-        except (IndexError, ValueError) as error:
+            match line.split("\t"):
+                case ["recorded", *rest]:
+                    recorded = rest
+                case ["test", test, *_]:
+                    tests.add(test)
+                case ["again", function, count, *_]:
+                    again[function] = int(count)
+                case ["program", function, arguments, count, facts, *_]:
+                    known = {fact: int(value) for fact, value in (pair.split("=") for pair in facts.split())}
+                    programs[Key(function, arguments)] = Known(int(count), known)
+                case [other, *_] if other and not other.startswith("#"):
+                    raise ValueError(other)  # noqa: TRY301 - as a number that is none
+        except ValueError as error:
             found = f"found {line[:60]!r}"
             raise UsageError(
-                f"{file.name}:{number}: expected recorded, program, again or test and its columns, {found}; {_UPDATE}"
+                f"{name}:{number}: expected recorded, program, again or test and its columns, {found}; {_UPDATE}"
             ) from error
-    if len(lines.recorded) < 2:  # noqa: PLR2004 - jax and hardware
-        raise UsageError(f"{file.name}: expected a line `recorded`, found none; {_UPDATE}")
-    return Lock(
-        jax=lines.recorded[0],
-        hardware=lines.recorded[1],
-        tests=frozenset(lines.tests),
-        programs=lines.programs,
-        again=lines.again,
-    )
-
-
-@dataclass(slots=True)
-class _Lines:
-    recorded: list[str] = field(default_factory=list)
-    tests: set[str] = field(default_factory=set)
-    programs: dict[Key, Known] = field(default_factory=dict)
-    again: dict[str, int] = field(default_factory=dict)
-
-    def read(self, line: str) -> None:
-        kind, *rest = line.split("\t")
-        if kind == "recorded":
-            self.recorded = rest[:2]
-        elif kind == "test":
-            self.tests.add(rest[0])
-        elif kind == "again":
-            self.again[rest[0]] = int(rest[1])
-        elif kind == "program":
-            pairs = (pair.split("=") for pair in rest[3].split())
-            self.programs[Key(rest[0], rest[1])] = Known(int(rest[2]), {name: int(value) for name, value in pairs})
-        elif line and not line.startswith("#"):
-            raise ValueError(kind)
+    if len(recorded) < 2:  # noqa: PLR2004 - jax and hardware
+        raise UsageError(f"{name}: expected a line `recorded`, found none; {_UPDATE}")
+    return Lock(jax=recorded[0], hardware=recorded[1], tests=frozenset(tests), programs=programs, again=again)
