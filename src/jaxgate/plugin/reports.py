@@ -12,8 +12,7 @@ import pytest
 
 from jaxgate.engine.run.progress import CONFIRMING
 from jaxgate.judge.timing.confirmation import PROBES, blames_machine, too_many
-from jaxgate.model.decision import Status
-from jaxgate.model.verdict import TimeVerdict, Verdict
+from jaxgate.model.verdict import Verdict
 from jaxgate.plugin.stash import GATE, SUSPECT
 from jaxgate.report.case_page import BUFFERS, CHANGES
 from jaxgate.report.results import verdict_properties
@@ -287,9 +286,3 @@ def _log(config: pytest.Config, reports: Sequence[pytest.TestReport]) -> None:
             config.hook.pytest_runtest_logreport(report=report)
         else:
             worker.log_late(report)
-
-
-def nothing_decided(case: str, why: str) -> Verdict:
-    """What a gate gives its test where it does something else than to judge."""
-    time = TimeVerdict(status=Status.UNDECIDED, reason=why)
-    return Verdict(case=case, hardware=None, status=Status.UNDECIDED, fails=False, findings=(), time=time)
