@@ -37,14 +37,14 @@ from jaxgate.report.units import show
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from workloads.parts import Tree, grid
+from workloads.parts import Extent, Tree, grid
 from workloads.pjit.meshes import shapes, shardings
 from workloads.scaling import data, sharded, tensor
-from workloads.scaling.network import Size, make_numbers
+from workloads.scaling.network import make_numbers
 
 TOPOLOGIES = ("1x1", "1x2", "2x2", "2x4", "4x4", "8x8", "16x16")
 CHIP = "v5e"
-SIZE = Size(samples=64, width=256, hidden=1024, pairs=tensor.PAIRS)
+SIZE = Extent(samples=64, width=256, hidden=1024, pairs=tensor.PAIRS)
 """1.05 million parameters, 4.2 MB; each kernel can be divided by 256."""
 TOGETHER = 4
 """Devices that share the kernels where the others share the samples."""

@@ -10,8 +10,7 @@ Sources: reports spd#932 and orbax#1640; JAX's page on distributed arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -22,8 +21,8 @@ import optax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate import Batch, Computation, Family, Growth, Size, claim, grows
-from workloads.parts import Tree, drawing, grid, mlp, mlp_params, squared_error
+from jaxgate import Batch, Computation, Family, Growth, claim, grows
+from workloads.parts import Extent, Tree, drawing, grid, mlp, mlp_params, sizes, squared_error
 
 CASES = Family("checkpoint")
 
@@ -31,21 +30,8 @@ DEVICES = 8
 SQUARE = 2
 """How the parameters grow with the width."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """A network of ``width`` and a batch for it."""
-
-    width: int
-    layers: int
-    batch: int
-    rtol: float = 1e-3
-
-
-SIZES: Mapping[Size, Extent] = {
-    "small": Extent(width=64, layers=3, batch=16),
-    "full": Extent(width=2048, layers=8, batch=256, rtol=2e-2),
-}
+SIZES = sizes(width=(64, 2048), layers=(3, 8), batch=(16, 256), rtol=(1e-3, 2e-2))
+"""A network of ``width`` and a batch for it."""
 
 ADAM = optax.adam(1e-3)
 

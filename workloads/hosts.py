@@ -11,7 +11,6 @@ Sources: JAX's pages on multi-process programs and on distributed data loading; 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -20,30 +19,16 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate import Batch, Computation, Family, Size, claim
-from workloads.parts import Tree, descend, drawing, mlp, mlp_params, over_samples, squared_error
+from jaxgate import Batch, Computation, Family, claim
+from workloads.parts import Extent, Tree, descend, drawing, mlp, mlp_params, over_samples, sizes, squared_error
 
 CASES = Family("hosts")
 
 DEVICES = 4
 EVERYWHERE, ROWS = P(), P("data")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """A network of ``width`` and a batch for it, in ``parts`` where it goes through a pipeline."""
-
-    width: int
-    layers: int
-    batch: int
-    parts: int
-    rtol: float = 1e-3
-
-
-SIZES: Mapping[Size, Extent] = {
-    "small": Extent(width=64, layers=4, batch=64, parts=8),
-    "full": Extent(width=2048, layers=4, batch=2048, parts=16, rtol=2e-2),
-}
+SIZES = sizes(width=(64, 2048), layers=4, batch=(64, 2048), parts=(8, 16), rtol=(1e-3, 2e-2))
+"""A network of ``width`` and a batch for it, in ``parts`` where it goes through a pipeline."""
 
 
 def across(axis: str) -> Mesh:

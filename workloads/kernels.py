@@ -9,8 +9,7 @@ nothing of its speed; for a target it is compiled. Mistakes it catches: a block 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,29 +18,16 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
-from jaxgate import Batch, Computation, Family, Growth, Size, claim, grows
-from workloads.parts import ONE_PROGRAM, drawing, over_samples
+from jaxgate import Batch, Computation, Family, Growth, claim, grows
+from workloads.parts import ONE_PROGRAM, Extent, drawing, over_samples, sizes
 
 CASES = Family("kernels")
 
 COLUMNS = 128
 """Of a block: as many as a TPU takes."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """Rows of ``width`` numbers, and rows of a block."""
-
-    rows: int
-    width: int
-    block: int
-    rtol: float = 1e-3
-
-
-SIZES: Mapping[Size, Extent] = {
-    "small": Extent(rows=128, width=256, block=32),
-    "full": Extent(rows=8192, width=2048, block=128, rtol=2e-2),
-}
+SIZES = sizes(rows=(128, 8192), width=(256, 2048), block=(32, 128), rtol=(1e-3, 2e-2))
+"""Rows of ``width`` numbers, and rows of a block."""
 
 
 def kernel_call(body: Callable[..., None], *arrays: jax.Array, **about: Any) -> jax.Array:

@@ -15,9 +15,8 @@ machine's. Sources: JAX's page on benchmarking (asynchronous dispatch, `block_un
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +24,7 @@ import jax.numpy as jnp
 from jaxgate import Batch, Computation, Contract, Family, Growth, claim
 from workloads.parts import (
     ONE_PROGRAM,
+    Extent,
     Tree,
     block,
     block_params,
@@ -33,6 +33,7 @@ from workloads.parts import (
     mlp_layer,
     mlp_params,
     normalise,
+    sizes,
     stretched,
 )
 
@@ -41,46 +42,20 @@ CASES = Family("latency")
 PADDED = 8
 """Requests that the padded program is made for."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layers:
-    """A multi-layer perceptron [width, width] x layers that answers with one of ``width`` classes."""
-
-    width: int
-    layers: int
-    # between subject and reference, relative; accelerators round the operands of a product differently
-    tolerance: float = 1e-4
-
-    @property
-    def request_flops(self) -> int:
-        """One request by every matrix."""
-        return 2 * self.layers * self.width**2
+LAYERS = sizes(width=(128, 2048), layers=(4, 8), tolerance=(1e-4, 2e-2))
+"""A multi-layer perceptron [width, width] x layers that answers with one of ``width`` classes."""
+BLOCKS = sizes(tokens=(16, 128), width=(64, 768), heads=(2, 12), layers=(2, 12), tolerance=(1e-4, 2e-2))
+"""A transformer over one request of some tokens [1, tokens, width]."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blocks:
-    """A transformer over one request of some tokens [1, tokens, width]; ``tolerance`` as in ``Layers``."""
-
-    tokens: int
-    width: int
-    heads: int
-    layers: int
-    tolerance: float = 1e-4
-
-    @property
-    def request_flops(self) -> int:
-        """Per block: twelve products with [width, width] for each token, and its scores and sums."""
-        return self.layers * (2 * self.tokens * 12 * self.width**2 + 4 * self.tokens**2 * self.width)
+def flops_of_layers(size: Extent) -> int:
+    """One request by every matrix."""
+    return 2 * size.layers * size.width**2
 
 
-LAYERS: dict[Literal["small", "full"], Layers] = {
-    "small": Layers(width=128, layers=4),
-    "full": Layers(width=2048, layers=8, tolerance=2e-2),
-}
-BLOCKS: dict[Literal["small", "full"], Blocks] = {
-    "small": Blocks(tokens=16, width=64, heads=2, layers=2),
-    "full": Blocks(tokens=128, width=768, heads=12, layers=12, tolerance=2e-2),
-}
+def flops_of_blocks(size: Extent) -> int:
+    """Per block: twelve products with [width, width] for each token, and its scores and sums."""
+    return size.layers * (2 * size.tokens * 12 * size.width**2 + 4 * size.tokens**2 * size.width)
 
 
 def encode(params: Tree, x: jax.Array, heads: int) -> jax.Array:
@@ -106,7 +81,7 @@ BOTH = tuple({"calls": calls} for calls in CONTRACTS)
 
 
 @CASES.workload("latency-of-one-request-to-a-transformer-{calls}-vs-padded-to-8", sweep=BOTH, sizes=BLOCKS)
-def transformer(size: Blocks, calls: str) -> Computation:
+def transformer(size: Extent, calls: str) -> Computation:
     """One request alone, against one among zeros."""
     draw = drawing()
     params = [block_params(draw, size.width, 4 * size.width) for _ in range(size.layers)]
@@ -117,7 +92,7 @@ def transformer(size: Blocks, calls: str) -> Computation:
         args=jax.device_put((params, draw((1, size.tokens, size.width)))),
         batch=Batch(argument=1, size=1, unit="requests"),
         contract=CONTRACTS[calls],
-        analytic_flops=size.request_flops,
+        analytic_flops=flops_of_blocks(size),
         rtol=size.tolerance,
         atol=size.tolerance,
         claims=[
@@ -128,14 +103,14 @@ def transformer(size: Blocks, calls: str) -> Computation:
     )
 
 
-def make_layers(size: Layers) -> tuple[Any, Any]:
+def make_layers(size: Extent) -> tuple[Any, Any]:
     """The perceptron, and one request [1, width]."""
     draw = drawing()
     return jax.device_put((mlp_params(draw, size.width, size.layers), draw((1, size.width))))
 
 
 @CASES.workload("latency-of-one-request-to-an-mlp-blocked-vs-weights-in-the-program", sizes=LAYERS)
-def perceptron(size: Layers) -> Computation:
+def perceptron(size: Extent) -> Computation:
     """Weights as arguments, against weights that the program has captured."""
     params, x = make_layers(size)
 
@@ -149,7 +124,7 @@ def perceptron(size: Layers) -> Computation:
         grow=Growth(lambda samples: (params, stretched(samples, x)), samples=(2, 4, 8), claims=[ONE_PROGRAM]),
         batch=Batch(argument=1, size=1, unit="requests"),
         contract=CONTRACTS["blocked"],
-        analytic_flops=size.request_flops,
+        analytic_flops=flops_of_layers(size),
         rtol=size.tolerance,
         atol=size.tolerance,
         claims=[
@@ -161,7 +136,7 @@ def perceptron(size: Layers) -> Computation:
 
 
 @CASES.workload("latency-of-one-request-in-one-program-vs-layer-by-layer", sizes=LAYERS)
-def in_one_program(size: Layers) -> Computation:
+def in_one_program(size: Extent) -> Computation:
     """All layers in one program, against a program for each layer."""
     whole, one_layer = jax.jit(mlp), jax.jit(mlp_layer)
 
@@ -191,7 +166,7 @@ def in_one_program(size: Layers) -> Computation:
 
 
 @CASES.workload("latency-of-a-class-picked-on-the-device-vs-on-the-host", sizes=LAYERS)
-def answered(size: Layers) -> Computation:
+def answered(size: Extent) -> Computation:
     """The class picked on the device and brought back once, against logits brought back, read and sent again."""
 
     def answer(params: Tree, x: jax.Array) -> jax.Array:

@@ -10,8 +10,6 @@ are gathered (`collectives`), room for more tokens than there are. Sources: Shaz
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 import jax
@@ -20,33 +18,21 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate import Batch, Computation, Family, Growth, Size, claim, grows
-from workloads.parts import drawing, grid, stretched
+from jaxgate import Batch, Computation, Family, Growth, claim, grows
+from workloads.parts import Extent, drawing, grid, sizes, stretched
 
 CASES = Family("moe")
 
 DEVICES = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """Tokens of ``width`` numbers, and experts [width, width]; ``rtol`` as the device rounds products."""
-
-    tokens: int
-    experts: int
-    width: int
-    rtol: float = 1e-3
-
-    @property
-    def flops(self) -> int:
-        """One expert for each token."""
-        return 2 * self.tokens * self.width**2
+SIZES = sizes(tokens=(256, 16_384), experts=(8, 64), width=(64, 1024), rtol=(1e-3, 2e-2))
+"""Tokens of ``width`` numbers, and experts [width, width]; ``rtol`` as the device rounds products."""
 
 
-SIZES: Mapping[Size, Extent] = {
-    "small": Extent(tokens=256, experts=8, width=64),
-    "full": Extent(tokens=16_384, experts=64, width=1024, rtol=2e-2),
-}
+def flops(size: Extent) -> int:
+    """One expert for each token."""
+    return 2 * size.tokens * size.width**2
 
 
 def sorted_by_expert(experts: jax.Array, tokens: jax.Array, of: jax.Array) -> jax.Array:
@@ -79,7 +65,7 @@ def ragged(size: Extent) -> Computation:
             claims=[grows("matmul_flops", "tokens") <= 1],
         ),
         batch=Batch(argument=1, size=size.tokens, unit="tokens"),
-        analytic_flops=size.flops,
+        analytic_flops=flops(size),
         rtol=size.rtol,
         atol=size.rtol,
         claims=[
@@ -113,7 +99,7 @@ def spread(size: Extent) -> Computation:
         reference=jax.jit(gathered),
         args=args,
         batch=Batch(argument=1, size=size.tokens, unit="tokens"),
-        analytic_flops=size.flops,
+        analytic_flops=flops(size),
         rtol=size.rtol,
         atol=size.rtol,
         claims=[

@@ -5,8 +5,9 @@ Data comes from NumPy with a fixed seed: it is the same on every release of JAX,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -14,13 +15,34 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh
 
-from jaxgate import Growth, KnownBreak, grows
+from jaxgate import Growth, KnownBreak, Size, grows
 
 Draw = Callable[..., Any]
 """Draws a float32 array of a shape from a standard normal distribution: ``draw((batch, width))``."""
 
 Tree = Any
 """A tree of arrays."""
+
+
+class Extent(SimpleNamespace):
+    """The numbers of one size, by their names: ``size.width``."""
+
+    def but(self, **others: Any) -> Extent:
+        """The same with other numbers."""
+        return Extent(**{**vars(self), **others})
+
+
+def sizes(like: Mapping[Size, Extent] | None = None, /, **numbers: Any) -> dict[Size, Extent]:
+    """What a workload is built of: each number for two cores of a laptop and for one accelerator, or one for both.
+
+    An ``rtol`` is larger on accelerators, which round the operands of a product to fewer bits. What is not given is as in
+    other sizes that this one is ``like``.
+    """
+    pairs = {name: number if isinstance(number, tuple) else (number, number) for name, number in numbers.items()}
+    small, full = ({name: pair[place] for name, pair in pairs.items()} for place in (0, 1))
+    if like is not None:
+        return {"small": like["small"].but(**small), "full": like["full"].but(**full)}
+    return {"small": Extent(**small), "full": Extent(**full)}
 
 
 def fused_on_gpu(jax: str = ">=0.10") -> KnownBreak:

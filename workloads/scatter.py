@@ -10,33 +10,19 @@ in a loop (`kernels`), a table that is no longer donated. Sources: JAX's documen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Batch, Computation, Family, Growth, Size, claim, grows
-from workloads.parts import drawing, stretched
+from jaxgate import Batch, Computation, Family, Growth, claim, grows
+from workloads.parts import Extent, drawing, sizes, stretched
 
 CASES = Family("scatter")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """Rows (edges of a graph) of ``width`` numbers, and segments (nodes) that they are added to."""
-
-    rows: int
-    segments: int
-    width: int
-
-
-SIZES: Mapping[Size, Extent] = {
-    "small": Extent(rows=4096, segments=256, width=16),
-    "full": Extent(rows=1_048_576, segments=16_384, width=128),
-}
+SIZES = sizes(rows=(4096, 1_048_576), segments=(256, 16_384), width=(16, 128))
+"""Rows (edges of a graph) of ``width`` numbers, and segments (nodes) that they are added to."""
 
 
 def chosen(size: Extent, seed: int) -> np.ndarray[Any, Any]:

@@ -9,8 +9,7 @@ tokens fetched one by one (`host_transfers`). Sources: Pope et al., "Efficiently
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,8 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Amount, Computation, Family, Growth, Size, claim, grows
-from workloads.parts import Tree, drawing
+from jaxgate import Amount, Computation, Family, Growth, claim, grows
+from workloads.parts import Extent, Tree, drawing, sizes
 
 CASES = Family("serving")
 
@@ -28,21 +27,8 @@ BUCKETS = (1 / 2, 1)
 TOKENS = 4
 """That are asked for after each text."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """Slots of a cache for texts of up to ``longest`` tokens, and an attention of ``width`` over them."""
-
-    slots: int
-    longest: int
-    width: int
-    vocabulary: int
-
-
-SIZES: Mapping[Size, Extent] = {
-    "small": Extent(slots=4, longest=32, width=32, vocabulary=64),
-    "full": Extent(slots=64, longest=2048, width=1024, vocabulary=32_000),
-}
+SIZES = sizes(slots=(4, 64), longest=(32, 2048), width=(32, 1024), vocabulary=(64, 32_000))
+"""Slots of a cache for texts of up to ``longest`` tokens, and an attention of ``width`` over them."""
 
 exactly = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
 

@@ -9,14 +9,14 @@ import pytest
 from workloads.contrast import CONTRASTS, lm, vit
 from workloads.contrast.compare import compare
 from workloads.contrast.contrast import Contrast
-from workloads.training.lm import Size as TextSize
-from workloads.training.vit import Size as ImageSize
+from workloads.training.lm import SIZES as TEXTS
+from workloads.training.vit import SIZES as VIT
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make ready VENV=.venv-torch WITH=torch")
 from workloads.contrast import sides, torch_models  # noqa: E402 - needs PyTorch
 
-IMAGES = ImageSize(batch=2, image=8, patch=4, width=16, layers=2, heads=2, classes=4)
-TEXT = TextSize(batch=2, tokens=8, vocabulary=16, width=16, layers=2, heads=2)
+IMAGES = VIT["small"].but(batch=2, image=8, patch=4, width=16, classes=4)
+TEXT = TEXTS["small"].but(batch=2, tokens=8, vocabulary=16, width=16)
 
 
 def findings(model, *, first=sides.jax_side, other=lambda model: sides.torch_side(model, compiled=False), rtol=1e-3):
@@ -133,7 +133,7 @@ def test_a_step_that_is_said_to_be_compiled_and_is_not():
 
 
 def test_a_layer_less():
-    smaller = replace(IMAGES, layers=1)
+    smaller = IMAGES.but(layers=1)
     model = replace(vit.model(IMAGES), in_torch=lambda: vit.in_torch(smaller))
     found = findings(model)
     assert found[0].startswith("results: weights of torch at blocks.1.")

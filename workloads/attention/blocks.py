@@ -18,17 +18,19 @@ from workloads.attention.heads import (
     FORWARD,
     HIDDEN,
     SIZES,
-    Extent,
     Mask,
     by_hand,
     causal,
     gradients,
+    longer,
     make_args,
     materialised,
     onwards,
+    products_flops,
     shapes,
     weighted,
 )
+from workloads.parts import Extent
 
 CASES = Family("attention")
 
@@ -76,12 +78,12 @@ def forward(size: Extent) -> Computation:
     return Computation(
         subject=jax.jit(partial(chunked, mask="causal", block=size.block)),
         reference=jax.jit(materialised("causal")),
-        grow=Growth(lambda text: shapes(size.longer(text)), text=(1, 2, 4), claims=LINEAR),
+        grow=Growth(lambda text: shapes(longer(size, text)), text=(1, 2, 4), claims=LINEAR),
         args=make_args(size),
         next_args=onwards,
         batch=Batch(argument=0, size=size.batch),
         amount=Amount(count=size.batch * size.time, unit="tokens"),
-        analytic_flops=size.products_flops(FORWARD),
+        analytic_flops=products_flops(size, FORWARD),
         rtol=size.rtol,
         atol=size.atol,
         claims=[
@@ -102,7 +104,7 @@ def gradient(size: Extent) -> Computation:
         args=make_args(size, query),
         batch=Batch(argument=0, size=size.batch),
         amount=Amount(count=size.batch * size.time, unit="tokens"),
-        analytic_flops=size.products_flops(FORWARD + BACKWARD + AGAIN),
+        analytic_flops=products_flops(size, FORWARD + BACKWARD + AGAIN),
         rtol=size.rtol,
         atol=3 * size.atol,  # each side rounds gradients of weights that nearly cancel
         claims=[
@@ -147,7 +149,7 @@ def sliding(size: Extent) -> Computation:
         next_args=onwards,
         batch=Batch(argument=0, size=size.batch),
         amount=Amount(count=size.batch * size.time, unit="tokens"),
-        analytic_flops=size.products_flops(FORWARD, keys=2 * size.window),
+        analytic_flops=products_flops(size, FORWARD, keys=2 * size.window),
         rtol=size.rtol,
         atol=size.atol,
         claims=[

@@ -5,16 +5,14 @@ Arrays stand as ``jax.nn.dot_product_attention`` takes them: [batch, time, heads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 
-from jaxgate import Size
-from workloads.parts import drawing
+from workloads.parts import Extent, drawing, sizes
 
 Attend = Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
 """Attention of queries [batch, time, heads, head] to keys and values [batch, keys, key heads, head]."""
@@ -27,67 +25,38 @@ HIDDEN = -1e9
 FORWARD, BACKWARD = 2, 4
 """Products: scores and their values; then the gradients of weights, values, queries and keys."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """How large the attention is."""
-
-    batch: int  # texts
-    time: int  # tokens of each; queries, and keys if not said otherwise
-    heads: int  # of the queries
-    head: int  # numbers in each head
-    key_heads: int  # of keys and values where several heads of queries share them
-    block: int  # keys that are taken at once where they are not taken all together
-    tile: int  # queries, and keys, that a kernel takes at once
-    window: int  # keys that a query sees, itself among them, where it does not see all
-    dtype: str  # of queries, keys and values
-    rtol: float  # between two ways; they round weights, and operands of products, in another order
-    atol: float  # likewise; results are means over many values, about 0.04 to 0.1 in size
-
-    def longer(self, times: int) -> Extent:
-        """The same with longer texts."""
-        return replace(self, time=times * self.time)
-
-    def products_flops(self, products: int, *, queries: int | None = None, keys: int | None = None) -> int:
-        """FLOPs of products between queries and keys.
-
-        Args:
-            products: How many; each multiplies as much as another.
-            queries: Of each text; all if not given.
-            keys: That meet each query, masked ones too; all if not given.
-        """
-        met = (queries or self.time) * (keys or self.time)
-        return products * 2 * self.batch * self.heads * met * self.head
+SIZES = sizes(
+    batch=(2, 4),  # texts
+    time=(256, 2048),  # tokens of each; queries, and keys if not said otherwise
+    heads=(4, 16),  # of the queries
+    head=(16, 64),  # numbers in each head
+    key_heads=(1, 4),  # of keys and values where several heads of queries share them
+    block=(32, 256),  # keys that are taken at once where they are not taken all together
+    tile=64,  # queries, and keys, that a kernel takes at once
+    window=(32, 256),  # keys that a query sees, itself among them, where it does not see all
+    dtype=("float32", "bfloat16"),  # of queries, keys and values
+    rtol=(1e-4, 5e-2),
+    atol=(1e-5, 1e-2),
+)
+"""How large the attention is."""
 
 
-SIZES: Mapping[Size, Extent] = {
-    "small": Extent(
-        batch=2,
-        time=256,
-        heads=4,
-        head=16,
-        key_heads=1,
-        block=32,
-        tile=64,
-        window=32,
-        dtype="float32",
-        rtol=1e-4,
-        atol=1e-5,
-    ),
-    "full": Extent(
-        batch=4,
-        time=2048,
-        heads=16,
-        head=64,
-        key_heads=4,
-        block=256,
-        tile=64,
-        window=256,
-        dtype="bfloat16",
-        rtol=5e-2,
-        atol=1e-2,
-    ),
-}
+def longer(size: Extent, times: int) -> Extent:
+    """The same with longer texts."""
+    return size.but(time=times * size.time)
+
+
+def products_flops(size: Extent, products: int, *, queries: int | None = None, keys: int | None = None) -> int:
+    """FLOPs of products between queries and keys.
+
+    Args:
+        size: Of the attention.
+        products: How many; each multiplies as much as another.
+        queries: Of each text; all if not given.
+        keys: That meet each query, masked ones too; all if not given.
+    """
+    met = (queries or size.time) * (keys or size.time)
+    return products * 2 * size.batch * size.heads * met * size.head
 
 
 def shapes(size: Extent, *, queries: int | None = None, key_heads: int | None = None) -> tuple[Any, ...]:

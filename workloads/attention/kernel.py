@@ -15,7 +15,19 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from jaxgate import Amount, Batch, Computation, Family, Growth, claim, grows
-from workloads.attention.heads import FORWARD, HIDDEN, SIZES, Extent, Mask, make_args, materialised, onwards, shapes
+from workloads.attention.heads import (
+    FORWARD,
+    HIDDEN,
+    SIZES,
+    Mask,
+    longer,
+    make_args,
+    materialised,
+    onwards,
+    products_flops,
+    shapes,
+)
+from workloads.parts import Extent
 
 CASES = Family("attention")
 
@@ -74,12 +86,12 @@ def build(size: Extent) -> Computation:
     return Computation(
         subject=jax.jit(partial(by_kernel, mask="causal", block=size.tile)),
         reference=jax.jit(materialised("causal")),
-        grow=Growth(lambda text: shapes(size.longer(text)), text=(1, 2, 4), claims=[grows("temp_bytes", "text") <= 1]),
+        grow=Growth(lambda text: shapes(longer(size, text)), text=(1, 2, 4), claims=[grows("temp_bytes", "text") <= 1]),
         args=make_args(size),
         next_args=onwards,
         batch=Batch(argument=0, size=size.batch),
         amount=Amount(count=size.batch * size.time, unit="tokens"),
-        analytic_flops=size.products_flops(FORWARD),
+        analytic_flops=products_flops(size, FORWARD),
         rtol=size.rtol,
         atol=size.atol,
         claims=[

@@ -8,7 +8,6 @@ backward pass is counted as a product of its own.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -21,16 +20,17 @@ from workloads.attention.heads import (
     FORWARD,
     SIZES,
     Attend,
-    Extent,
     Mask,
     by_hand,
     gradients,
+    longer,
     make_args,
     materialised,
     onwards,
+    products_flops,
     shapes,
 )
-from workloads.parts import fused_on_gpu
+from workloads.parts import Extent, fused_on_gpu
 
 CASES = Family("attention")
 
@@ -71,8 +71,8 @@ def whole(size: Extent, mask: Mask, direction: Direction) -> Computation:
     subject, reference = (jax.jit(way if forward else gradients(way)) for way in ways)
 
     def at(text: int) -> tuple[Any, ...]:
-        longer = shapes(size.longer(text))
-        return longer if forward else (*longer, longer[0])
+        args = shapes(longer(size, text))
+        return args if forward else (*args, args[0])
 
     return Computation(
         subject=subject,
@@ -82,7 +82,7 @@ def whole(size: Extent, mask: Mask, direction: Direction) -> Computation:
         next_args=onwards if forward else None,
         batch=Batch(argument=0, size=size.batch),
         amount=Amount(count=size.batch * size.time, unit="tokens"),
-        analytic_flops=size.products_flops(FORWARD if forward else FORWARD + BACKWARD + again),
+        analytic_flops=products_flops(size, FORWARD if forward else FORWARD + BACKWARD + again),
         rtol=size.rtol,
         atol=size.atol,
         claims=whole_claims(mask, direction),
@@ -115,7 +115,7 @@ def repeated(query: jax.Array, key: jax.Array, value: jax.Array) -> jax.Array:
 @CASES.workload("attention-of-one-token-with-keys-shared-by-heads-vs-repeated", sizes=SIZES)
 def shared(size: Extent) -> Computation:
     """One new token, and heads of queries that share keys and values in the cache (Ainslie et al., 2023)."""
-    size = replace(size.longer(LONGER), batch=TEXTS * size.batch)
+    size = longer(size, LONGER).but(batch=TEXTS * size.batch)
     subject = jax.jit(by_library(size, "full"))
     return Computation(
         subject=subject,
@@ -124,7 +124,7 @@ def shared(size: Extent) -> Computation:
         args=make_args(size, queries=1, key_heads=size.key_heads),
         next_args=onwards,
         batch=Batch(argument=0, size=size.batch, unit="tokens"),
-        analytic_flops=size.products_flops(FORWARD, queries=1),
+        analytic_flops=products_flops(size, FORWARD, queries=1),
         rtol=size.rtol,
         atol=size.atol,
         claims=[

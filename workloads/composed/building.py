@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,14 +12,11 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Amount, Batch, Claim, Computation, claim
-from workloads.composed.models import Size, make_params
+from workloads.composed.models import make_params
 from workloads.composed.step import Composition
-from workloads.parts import Tree, drawing, grid, over_samples
+from workloads.parts import Extent, Tree, drawing, grid, over_samples, sizes
 
-SIZES: dict[Literal["small", "full"], Size] = {
-    "small": Size(layers=4, time=32, width=32, hidden=64, batch=32, micro_batches=4),
-    "full": Size(layers=8, time=512, width=1024, hidden=2048, batch=64, micro_batches=4),
-}
+SIZES = sizes(layers=(4, 8), time=(32, 512), width=(32, 1024), hidden=(64, 2048), batch=(32, 64), micro_batches=4)
 
 
 ALWAYS: tuple[Claim, ...] = (
@@ -30,7 +27,7 @@ ALWAYS: tuple[Claim, ...] = (
 """What holds for the composition, whatever the reference lacks."""
 
 
-def matmul_flops(size: Size) -> int:
+def matmul_flops(size: Extent) -> int:
     """FLOPs of a step with rematerialised blocks.
 
     On the way back each product costs two, one for each operand; blocks are computed again but for their last
@@ -52,7 +49,7 @@ def across(mesh: Any, tree: Tree, *, sharded: bool) -> Tree:
 
 
 def compared(
-    size: Size,
+    size: Extent,
     lacking: Composition,
     claims: Sequence[Claim],
     *,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from jaxgate import Computation, Family, claim
 from workloads.composed import step
 from workloads.composed.building import SIZES, compared
-from workloads.composed.models import Size
 from workloads.composed.step import Composition
+from workloads.parts import Extent
 
 CASES = Family("composed")
 
@@ -14,7 +14,7 @@ DEVICES = 8
 
 
 @CASES.workload("train-step-on-mesh-of-8-vs-one-device-s-work-on-each", sizes=SIZES, devices=DEVICES)
-def eight_devices(size: Size) -> Computation:
+def eight_devices(size: Extent) -> Computation:
     """The batch divided over the devices, against each of them working through all of it."""
     return compared(
         size,
@@ -31,7 +31,7 @@ def eight_devices(size: Size) -> Computation:
 
 
 @CASES.workload("train-step-on-mesh-of-8-summed-once-vs-each-micro-batch", sizes=SIZES, devices=DEVICES)
-def summed_once(size: Size) -> Computation:
+def summed_once(size: Extent) -> Computation:
     """Gradients that meet after the last micro-batch, against gradients that meet after each."""
     return compared(
         size,
@@ -46,7 +46,7 @@ def summed_once(size: Size) -> Computation:
 
 
 @CASES.workload("train-step-on-mesh-of-8-sharded-vs-replicated-optimiser-state", sizes=SIZES, devices=DEVICES)
-def sharded_state(size: Size) -> Computation:
+def sharded_state(size: Extent) -> Computation:
     """The optimiser's state divided over the devices, against one that each step leaves whole on each of them."""
     return compared(
         size,

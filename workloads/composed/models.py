@@ -7,14 +7,13 @@ release (jax 0.10.2 on CPU undoes it for blocks in a row).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import numpy as np
 from flax import nnx
 
-from workloads.parts import Tree, drawing
+from workloads.parts import Extent, Tree, drawing
 
 Model = Callable[[Tree, jax.Array], jax.Array]
 """Parameters and one example x [time, width] to [time, width]."""
@@ -23,22 +22,10 @@ Checkpoint = Callable[[Callable[..., Any]], Callable[..., Any]]
 """What is done to a block before it is scanned over: ``jax.checkpoint``, or nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """Extents of the model and its data; ``batch`` is a multiple of ``micro_batches`` times the devices."""
-
-    layers: int
-    time: int
-    width: int
-    hidden: int
-    batch: int
-    micro_batches: int
-
-
 class Block(nnx.Module):  # type: ignore[misc]  # flax is partly typed, differently on each line
     """Mix the positions of an example, then the features of each position."""
 
-    def __init__(self, size: Size, rngs: nnx.Rngs) -> None:
+    def __init__(self, size: Extent, rngs: nnx.Rngs) -> None:
         self.mix = nnx.Linear(size.time, size.time, use_bias=False, rngs=rngs)
         self.up = nnx.Linear(size.width, size.hidden, use_bias=False, rngs=rngs)
         self.down = nnx.Linear(size.hidden, size.width, use_bias=False, rngs=rngs)
@@ -52,7 +39,7 @@ class Block(nnx.Module):  # type: ignore[misc]  # flax is partly typed, differen
 class Mixer(nnx.Module):  # type: ignore[misc]
     """Blocks one after the other, their parameters stacked along a leading axis ``layers``."""
 
-    def __init__(self, size: Size, rngs: nnx.Rngs) -> None:
+    def __init__(self, size: Extent, rngs: nnx.Rngs) -> None:
         stack = nnx.split_rngs(splits=size.layers)(nnx.vmap(lambda rngs: Block(size, rngs)))
         self.blocks = stack(rngs)
 
@@ -67,7 +54,7 @@ class Mixer(nnx.Module):  # type: ignore[misc]
         return jax.lax.scan(checkpoint(layer), x, layers)[0]
 
 
-def nnx_model(size: Size, checkpoint: Checkpoint) -> Model:
+def nnx_model(size: Extent, checkpoint: Checkpoint) -> Model:
     """The module as a pure function of its state: split once, merged where it is called."""
     definition, _ = nnx.split(abstract(size))
 
@@ -77,7 +64,7 @@ def nnx_model(size: Size, checkpoint: Checkpoint) -> Model:
     return predict
 
 
-def plain_model(size: Size, checkpoint: Checkpoint) -> Model:
+def plain_model(size: Extent, checkpoint: Checkpoint) -> Model:
     """The same model without a framework."""
     del size  # it is in the parameters' shapes
 
@@ -92,12 +79,12 @@ def plain_model(size: Size, checkpoint: Checkpoint) -> Model:
     return predict
 
 
-def abstract(size: Size) -> Mixer:
+def abstract(size: Extent) -> Mixer:
     """The module with shapes in place of arrays: touches no device and compiles nothing."""
     return nnx.eval_shape(lambda: Mixer(size, nnx.Rngs(0)))
 
 
-def make_params(size: Size) -> nnx.State:
+def make_params(size: Extent) -> nnx.State:
     """Draw the module's state, as NumPy arrays: kernels [layers, inputs, outputs], scaled by their inputs."""
     draw = drawing(0)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from jaxgate import Claim, Computation, Family, claim
 from workloads.composed import step
 from workloads.composed.building import SIZES, compared
-from workloads.composed.models import Size, plain_model
+from workloads.composed.models import plain_model
 from workloads.composed.step import Composition
+from workloads.parts import Extent
 
 CASES = Family("composed")
 
@@ -67,6 +68,6 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
 
 
 @CASES.workload("train-step-{layer}", sweep=tuple({"layer": layer} for layer in LACKING), sizes=SIZES)
-def without_one_layer(size: Size, layer: str) -> Computation:
+def without_one_layer(size: Extent, layer: str) -> Computation:
     """The whole composition against one that lacks a layer."""
     return compared(size, LACKING[layer], CLAIMS[layer])

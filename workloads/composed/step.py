@@ -12,8 +12,8 @@ import optax
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from workloads.composed.models import Checkpoint, Model, Size, nnx_model
-from workloads.parts import Tree
+from workloads.composed.models import Checkpoint, Model, nnx_model
+from workloads.parts import Extent, Tree
 
 Loss = Callable[[Tree, jax.Array, jax.Array], tuple[jax.Array, Tree]]
 """Parameters, inputs and targets to a scalar and what else is worth knowing."""
@@ -152,7 +152,7 @@ def on_every_device(gradients: Gradients, mesh: Mesh) -> Gradients:
 class Composition:
     """The layers of the step, from the innermost outwards; each can be replaced by the naive way."""
 
-    model: Callable[[Size, Checkpoint], Model] = nnx_model  # the network
+    model: Callable[[Extent, Checkpoint], Model] = nnx_model  # the network
     checkpoint: Checkpoint = rematerialised  # what is kept of a block for the way back
     examples: Callable[[Loss], Loss] = vmapped  # how the examples of a micro-batch are averaged
     gradients: Callable[[Loss], Gradients] = at_once  # how loss, aux and gradients are found
@@ -160,7 +160,7 @@ class Composition:
     spread: Callable[[Gradients, Mesh], Gradients] = summed_once  # how the devices of the mesh share the work
     donated: bool = True  # whether parameters and optimiser state reuse their buffers
 
-    def step(self, size: Size, mesh: Mesh, optimiser: optax.GradientTransformation, shardings: Tree) -> Any:
+    def step(self, size: Extent, mesh: Mesh, optimiser: optax.GradientTransformation, shardings: Tree) -> Any:
         """Compose them.
 
         Args:

@@ -6,7 +6,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from workloads.training import lm, vit
+from workloads.parts import Extent
+from workloads.training import vit
 from workloads.training.transformer import EPSILON
 
 
@@ -44,11 +45,11 @@ def attend(qkv: torch.Tensor, heads: int, *, causal: bool) -> torch.Tensor:
 class ViT(nn.Module):  # type: ignore[misc]  # PyTorch is an extra, and Any where it is not installed
     """Patches and a first token of its own, blocks, and a class read from that token."""
 
-    def __init__(self, size: vit.Size) -> None:
+    def __init__(self, size: Extent) -> None:
         super().__init__()
         self.patches = nn.Conv2d(3, size.width, size.patch, stride=size.patch)
         self.first = nn.Parameter(torch.zeros(1, 1, size.width))
-        self.positions = nn.Parameter(torch.zeros(size.patches + 1, size.width))
+        self.positions = nn.Parameter(torch.zeros(vit.patches_of(size) + 1, size.width))
         self.blocks = nn.ModuleList([Block(size.width, size.heads, causal=False) for _ in range(size.layers)])
         self.norm = nn.LayerNorm(size.width, eps=EPSILON)
         self.head = nn.Linear(size.width, size.classes)
@@ -65,7 +66,7 @@ class ViT(nn.Module):  # type: ignore[misc]  # PyTorch is an extra, and Any wher
 class LM(nn.Module):  # type: ignore[misc]  # PyTorch is an extra, and Any where it is not installed
     """Embeddings, causal blocks, and logits by the same embeddings."""
 
-    def __init__(self, size: lm.Size) -> None:
+    def __init__(self, size: Extent) -> None:
         super().__init__()
         self.embed = nn.Embedding(size.vocabulary, size.width)
         self.positions = nn.Parameter(torch.zeros(size.tokens, size.width))

@@ -6,28 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from jaxgate import Amount, Size
+from jaxgate import Amount
 from workloads.contrast.contrast import Contrast
 from workloads.contrast.sides import Model, contrast_of
-from workloads.parts import drawing
-from workloads.training.vit import Size as Extents
-from workloads.training.vit import abstract
+from workloads.parts import Extent, drawing, sizes
+from workloads.training import vit
 
-SIZES: dict[Size, Extents] = {
-    "small": Extents(batch=8, image=32, patch=4, width=128, layers=4, heads=4, classes=10),
-    "full": Extents(batch=32, image=224, patch=16, width=768, layers=12, heads=12, classes=1000),
-}
+SIZES = sizes(vit.SIZES, patch=(4, 16), width=(128, 768), layers=(4, 12), heads=(4, 12), dtype="float32")
 
 
-def contrast(size: Extents) -> Contrast:
+def contrast(size: Extent) -> Contrast:
     """The step, for each framework."""
     return contrast_of(model(size), rtol=1e-3)
 
 
-def model(size: Extents) -> Model:
+def model(size: Extent) -> Model:
     """Images of three colours in classes; NHWC in JAX, NCHW in PyTorch, as each of them is fed by its users."""
     return Model(
-        shapes=abstract(size),
+        shapes=vit.abstract(size),
         in_torch=lambda: in_torch(size),
         inputs=drawing(1)((size.batch, size.image, size.image, 3)),
         labels=np.random.default_rng(2).integers(0, size.classes, size.batch, dtype=np.int32),
@@ -36,7 +32,7 @@ def model(size: Extents) -> Model:
     )
 
 
-def in_torch(size: Extents) -> Any:
+def in_torch(size: Extent) -> Any:
     """The model in PyTorch."""
     from workloads.contrast.torch_models import ViT  # noqa: PLC0415 - imports PyTorch, which not everybody has
 

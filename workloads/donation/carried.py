@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
-from workloads.donation.steps import SIZES, Size, State, Step, make_inputs, train_step
+from workloads.donation.steps import SIZES, State, Step, make_inputs, step_flops, train_step
+from workloads.parts import Extent
 
 CASES = Family("donation")
 
@@ -45,7 +46,7 @@ def looped(step: Step) -> Steps:
 
 
 @CASES.workload("momentum-steps-in-one-scan-donated-vs-copied", sizes=SIZES)
-def many_steps(size: Size) -> Computation:
+def many_steps(size: Extent) -> Computation:
     """The scan with its first state donated, against one that copies; the donated Python loop as the alternative."""
     step = train_step("momentum")
     state, x, y = make_inputs(size, "momentum")
@@ -59,7 +60,7 @@ def many_steps(size: Size) -> Computation:
         carry=0,
         batch=Batch(argument=1, size=size.batch, axis=1),
         amount=Amount(count=STEPS * size.batch, unit="samples"),
-        analytic_flops=STEPS * size.step_flops,
+        analytic_flops=STEPS * step_flops(size),
         claims=[
             claim("donated_bytes >= 1", "the first state is donated at all"),
             claim("aliased_bytes >= donated_bytes", "the loop's last state lies where its first one lay"),

@@ -6,22 +6,19 @@ which keeps the second step from compiling again too.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxgate import Alternative, Batch, Computation, Family, claim
-from workloads.donation.steps import Size, State, Step, make_inputs, train_step
-from workloads.parts import grid
+from workloads.donation.steps import State, Step, make_inputs, step_flops, train_step
+from workloads.parts import Extent, grid, sizes
 
 CASES = Family("donation")
 
 DEVICES = 8
-SIZES: dict[Literal["small", "full"], Size] = {
-    "small": Size(batch=64, width=256, layers=2),
-    "full": Size(batch=8192, width=4096, layers=8),
-}
+SIZES = sizes(batch=(64, 8192), width=(256, 4096), layers=(2, 8))
 
 
 def shardings_of(state: State, mesh: Mesh, spec: PartitionSpec) -> Any:
@@ -42,7 +39,7 @@ def jitted(step: Step, returned: Any, *, donate: bool) -> Any:
 
 
 @CASES.workload("momentum-step-with-sharded-state-on-8-devices-donated-vs-copied", sizes=SIZES, devices=DEVICES)
-def on_a_mesh(size: Size) -> Computation:
+def on_a_mesh(size: Extent) -> Computation:
     """The step with its state donated, against the same step that copies; a copy of the state on each as the alternative."""
     mesh = grid(data=DEVICES)
     step = train_step("momentum")
@@ -60,7 +57,7 @@ def on_a_mesh(size: Size) -> Computation:
         args=(jax.device_put(state, kept), x, y),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
-        analytic_flops=size.step_flops,
+        analytic_flops=step_flops(size),
         claims=[
             claim("donated_bytes >= 1", "the state is donated at all"),
             claim("aliased_bytes >= donated_bytes", "every donated shard is reused, on each device"),

@@ -6,14 +6,13 @@ All of the state donated, or a part of it: what is left out is held twice, old a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import optax
 
 from jaxgate import Alternative, Batch, Claim, Computation, Family, claim
-from workloads.parts import drawing, mlp, mlp_params, over_samples, squared_error
+from workloads.parts import Extent, drawing, mlp, mlp_params, over_samples, sizes, squared_error
 
 CASES = Family("donation")
 
@@ -21,24 +20,8 @@ State = tuple[Any, optax.OptState]
 Step = Callable[[State, jax.Array, jax.Array], tuple[State, jax.Array]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """A multi-layer perceptron [width, width] x layers, and the samples of one step."""
-
-    batch: int
-    width: int
-    layers: int
-
-    @property
-    def step_flops(self) -> int:
-        """Per layer: forward, gradient of the kernel, gradient of the input (which the first layer does not need)."""
-        return (3 * self.layers - 1) * 2 * self.batch * self.width * self.width
-
-
-SIZES: dict[Literal["small", "full"], Size] = {
-    "small": Size(batch=64, width=256, layers=3),
-    "full": Size(batch=2048, width=4096, layers=8),
-}
+SIZES = sizes(batch=(64, 2048), width=(256, 4096), layers=(3, 8))
+"""A multi-layer perceptron [width, width] x layers, and the samples of one step."""
 
 OPTIMISERS: dict[str, Callable[[], optax.GradientTransformation]] = {
     "sgd": lambda: optax.sgd(1e-2),
@@ -56,6 +39,11 @@ SHARES = {
 PARTS = ("parameters", "optimiser-state")
 
 
+def step_flops(size: Extent) -> int:
+    """Per layer: forward, gradient of the kernel, gradient of the input (which the first layer does not need)."""
+    return (3 * size.layers - 1) * 2 * size.batch * size.width * size.width
+
+
 def train_step(optimiser: str) -> Step:
     """One step of an optimiser, parameters and optimiser state in and out."""
     transformation = OPTIMISERS[optimiser]()
@@ -69,7 +57,7 @@ def train_step(optimiser: str) -> Step:
     return step
 
 
-def make_inputs(size: Size, optimiser: str) -> tuple[State, jax.Array, jax.Array]:
+def make_inputs(size: Extent, optimiser: str) -> tuple[State, jax.Array, jax.Array]:
     """Draw the state and a batch: x and y [batch, width]."""
     draw = drawing()
     params = jax.device_put(mlp_params(draw, size.width, size.layers))
@@ -78,7 +66,7 @@ def make_inputs(size: Size, optimiser: str) -> tuple[State, jax.Array, jax.Array
 
 
 @CASES.workload("{optimiser}-step-donated-vs-copied", sweep=({"optimiser": "sgd"}, {"optimiser": "adamw"}), sizes=SIZES)
-def whole(size: Size, optimiser: str) -> Computation:
+def whole(size: Extent, optimiser: str) -> Computation:
     """The step with its state donated, against the same step that copies."""
     step, args = train_step(optimiser), make_inputs(size, optimiser)
     return Computation(
@@ -88,7 +76,7 @@ def whole(size: Size, optimiser: str) -> Computation:
         grow=over_samples(args, 1, 2),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
-        analytic_flops=size.step_flops,
+        analytic_flops=step_flops(size),
         claims=[
             claim("donated_bytes >= 1", "the state is donated at all"),
             claim("aliased_bytes >= donated_bytes", "every donated buffer is reused"),
@@ -104,7 +92,7 @@ def whole(size: Size, optimiser: str) -> Computation:
     sweep=tuple({"optimiser": optimiser, "donated": donated} for optimiser, donated in SHARES),
     sizes=SIZES,
 )
-def partial(size: Size, optimiser: str, donated: str) -> Computation:
+def partial(size: Extent, optimiser: str, donated: str) -> Computation:
     """The step with a part of its state donated, against the step that copies; with all of it donated as the alternative."""
     together = train_step(optimiser)
 
@@ -122,7 +110,7 @@ def partial(size: Size, optimiser: str, donated: str) -> Computation:
         args=args,
         next_args=lambda result, args: (*result[0], *args[2:]),
         batch=Batch(argument=2, size=size.batch),
-        analytic_flops=size.step_flops,
+        analytic_flops=step_flops(size),
         claims=partial_claims(optimiser, donated),
     )
 

@@ -7,32 +7,23 @@ memory as one without donation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 
 from jaxgate import Batch, Computation, Family, Tolerance, claim
-from workloads.parts import drawing
+from workloads.parts import Extent, drawing, sizes
 
 CASES = Family("donation")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """A batch of images [images, side, side, 3]."""
-
-    images: int
-    side: int
-
-    @property
-    def values(self) -> int:
-        """Numbers in a batch."""
-        return self.images * self.side * self.side * 3
+SIZES = sizes(images=(64, 1024), side=(32, 224))
+"""A batch of images [images, side, side, 3]."""
 
 
-SIZES: dict[Literal["small", "full"], Size] = {"small": Size(images=64, side=32), "full": Size(images=1024, side=224)}
+def values(size: Extent) -> int:
+    """Numbers in a batch."""
+    return size.images * size.side * size.side * 3
 
 
 def brightened(images: jax.Array) -> jax.Array:
@@ -51,7 +42,7 @@ def in_vain(size_bytes: int) -> tuple[Tolerance, ...]:
 
 
 @CASES.workload("batch-donated-and-returned-in-the-same-shape-vs-copied", sizes=SIZES)
-def usable(size: Size) -> Computation:
+def usable(size: Extent) -> Computation:
     """A batch of images whose buffer the result takes, against one that is not donated."""
     return replace(
         preprocessing(size, brightened),
@@ -67,9 +58,9 @@ def usable(size: Size) -> Computation:
 @CASES.workload(
     "batch-donated-and-returned-as-bfloat16-for-float32-vs-copied",
     sizes=SIZES,
-    tolerances=in_vain(4 * SIZES["full"].values),
+    tolerances=in_vain(4 * values(SIZES["full"])),
 )
-def lost(size: Size) -> Computation:
+def lost(size: Extent) -> Computation:
     """A batch of images whose buffer no result can take, against one that is not donated."""
     return replace(
         preprocessing(size, halved),
@@ -83,7 +74,7 @@ def lost(size: Size) -> Computation:
     )
 
 
-def preprocessing(size: Size, change: Callable[[jax.Array], jax.Array]) -> Computation:
+def preprocessing(size: Extent, change: Callable[[jax.Array], jax.Array]) -> Computation:
     """A batch of images, donated to the function that prepares it, against one that is not donated."""
     images = drawing()((size.images, size.side, size.side, 3))
     return Computation(

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +16,7 @@ import numpy as np
 import optax
 
 from jaxgate import Amount, Batch, Computation, Family, claim
-from workloads.parts import Tree, descend, drawing
+from workloads.parts import Extent, Tree, descend, drawing, sizes
 
 CASES = Family("input_pipeline")
 
@@ -29,58 +28,48 @@ AHEAD = 2
 Examples = tuple[Any, Any]
 """Images [examples, side, side, 3] as bytes and labels [examples]."""
 
+SIZES = sizes(
+    batch=(8, 256),  # images of one step, ``side`` x ``side`` pixels of three colours
+    steps=STEPS,  # batches of one call
+    side=(16, 224),
+    hidden=(32, 256),  # units between the pixels and the classes
+    classes=(10, 1000),
+    tolerance=(1e-4, 2e-2),
+)
+"""Extents of the data, and of a classifier with one hidden layer."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """Extents of the data, and of a classifier with one hidden layer.
-
-    Attributes:
-        batch: Images of one step, ``side`` x ``side`` pixels of three colours.
-        steps: Batches of one call.
-        hidden: Units between the pixels and the classes.
-        tolerance: Between subject and reference, relative.
-    """
-
-    batch: int
-    steps: int
-    side: int
-    hidden: int
-    classes: int
-    tolerance: float = 1e-4
-
-    @property
-    def pixels(self) -> int:
-        """Numbers in one image."""
-        return self.side**2 * 3
-
-    @property
-    def forward_flops(self) -> int:
-        """Of one batch."""
-        return 2 * self.batch * self.hidden * (self.pixels + self.classes)
-
-
-SIZES: dict[Literal["small", "full"], Size] = {
-    "small": Size(batch=8, steps=STEPS, side=16, hidden=32, classes=10),
-    "full": Size(batch=256, steps=STEPS, side=224, hidden=256, classes=1000, tolerance=2e-2),
-}
-
-BYTES: dict[Literal["small", "full"], Size] = {
-    "small": Size(batch=32, steps=1, side=16, hidden=8, classes=10),
-    "full": Size(batch=256, steps=1, side=224, hidden=64, classes=1000, tolerance=2e-2),
-}
+BYTES = sizes(
+    batch=(32, 256),  # images of one step, ``side`` x ``side`` pixels of three colours
+    steps=1,  # batches of one call
+    side=(16, 224),
+    hidden=(8, 64),  # units between the pixels and the classes
+    classes=(10, 1000),
+    tolerance=(1e-4, 2e-2),
+)
+"""Extents of the data, and of a classifier with one hidden layer."""
 """A model that is small beside its images."""
 
 
-def make_params(size: Size) -> Tree:
+def pixels(size: Extent) -> int:
+    """Numbers in one image."""
+    return size.side**2 * 3
+
+
+def forward_flops(size: Extent) -> int:
+    """Of one batch."""
+    return 2 * size.batch * size.hidden * (pixels(size) + size.classes)
+
+
+def make_params(size: Extent) -> Tree:
     """Draw the two layers: NumPy arrays."""
     draw = drawing()
     return {
-        "up": np.float32(size.pixels**-0.5) * draw((size.pixels, size.hidden)),
+        "up": np.float32(pixels(size) ** -0.5) * draw((pixels(size), size.hidden)),
         "out": np.float32(size.hidden**-0.5) * draw((size.hidden, size.classes)),
     }
 
 
-def make_examples(size: Size, count: int) -> Examples:
+def make_examples(size: Extent, count: int) -> Examples:
     """Draw images [count, side, side, 3] as bytes and labels [count]."""
     numbers = np.random.default_rng(1)
     images = numbers.integers(0, 256, (count, size.side, size.side, 3), dtype=np.uint8)
@@ -143,7 +132,7 @@ def prefetched(batches: Iterable[Examples]) -> Iterator[Examples]:
 
 
 @CASES.workload("input-batches-stacked-and-prefetched-vs-collated-by-jnp-asarray", sizes=SIZES)
-def loop(size: Size) -> Computation:
+def loop(size: Extent) -> Computation:
     """Batches that are stacked by NumPy and sent ahead, against examples sent one by one."""
     jitted = jax.jit(step, donate_argnums=0)
 
@@ -197,7 +186,7 @@ def soft_step(params: Tree, images: jax.Array, wanted: jax.Array) -> tuple[Tree,
 
 
 @CASES.workload("input-augmented-inside-the-step-vs-eagerly-before-it", sizes=SIZES)
-def augmentation(size: Size) -> Computation:
+def augmentation(size: Extent) -> Computation:
     """Augmentation inside the step's program, against operations one by one before it."""
 
     def all_of_it(params: Tree, images: jax.Array, labels: jax.Array, key: jax.Array) -> tuple[Tree, jax.Array]:
@@ -229,7 +218,7 @@ def augmentation(size: Size) -> Computation:
 
 
 @CASES.workload("input-of-several-steps-in-one-call-vs-one-call-each", sizes=SIZES)
-def epoch(size: Size) -> Computation:
+def epoch(size: Extent) -> Computation:
     """Steps over batches that are on the device: all in one loop, against a call for each."""
 
     def several(params: Tree, images: jax.Array, labels: jax.Array) -> Any:

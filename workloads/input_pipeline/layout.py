@@ -7,14 +7,13 @@ transposes that a compiler has to find a way around.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxgate import Batch, Computation, Family, claim
-from workloads.parts import Tree, descend, drawing, over_samples, squared_error
+from workloads.parts import Extent, Tree, descend, drawing, over_samples, sizes, squared_error
 
 CASES = Family("input_pipeline")
 
@@ -22,35 +21,23 @@ RATE = 0.05
 LAST = ("NHWC", "HWIO", "NHWC")
 FIRST = ("NCHW", "OIHW", "NCHW")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """Extents of a stack of 3 x 3 convolutions over images [batch, side, side, channels].
-
-    Attributes:
-        tolerance: Between subject and reference, relative.
-    """
-
-    batch: int
-    side: int
-    channels: int
-    layers: int
-    dtype: str = "float32"
-    tolerance: float = 1e-4
-
-    @property
-    def step_flops(self) -> int:
-        """Three times each layer, but for the gradient of the images."""
-        layer = 2 * self.batch * self.side**2 * 9 * self.channels**2
-        return (3 * self.layers - 1) * layer
-
-
-SIZES: dict[Literal["small", "full"], Size] = {
-    "small": Size(batch=8, side=16, channels=16, layers=3),
-    "full": Size(batch=128, side=56, channels=128, layers=6, dtype="bfloat16", tolerance=5e-2),
-}
+SIZES = sizes(
+    batch=(8, 128),
+    side=(16, 56),
+    channels=(16, 128),
+    layers=(3, 6),
+    dtype=("float32", "bfloat16"),
+    tolerance=(1e-4, 5e-2),
+)
+"""Extents of a stack of 3 x 3 convolutions over images [batch, side, side, channels]."""
 
 Network = Callable[[Tree, jax.Array], jax.Array]
+
+
+def step_flops(size: Extent) -> int:
+    """Three times each layer, but for the gradient of the images."""
+    layer = 2 * size.batch * size.side**2 * 9 * size.channels**2
+    return (3 * size.layers - 1) * layer
 
 
 def convolved(x: jax.Array, kernel: jax.Array, numbers: tuple[str, str, str]) -> jax.Array:
@@ -94,7 +81,7 @@ def train_step(network: Network, dtype: str) -> Callable[..., Any]:
     return step
 
 
-def compared(size: Size, reference: Network) -> Computation:
+def compared(size: Extent, reference: Network) -> Computation:
     """Channels last throughout, against a network that turns something around."""
     draw = drawing()
     shape = (size.batch, size.side, size.side, size.channels)
@@ -108,7 +95,7 @@ def compared(size: Size, reference: Network) -> Computation:
         grow=over_samples(args, 1, 2),
         carry=0,
         batch=Batch(argument=1, size=size.batch, unit="images"),
-        analytic_flops=size.step_flops,
+        analytic_flops=step_flops(size),
         rtol=size.tolerance,
         claims=[
             claim("matmul_flops == analytic_flops", "one forward pass, one backward pass"),
@@ -119,6 +106,6 @@ def compared(size: Size, reference: Network) -> Computation:
 
 
 @CASES.workload("input-images-in-nhwc-vs-in-nchw", sizes=SIZES)
-def last(size: Size) -> Computation:
+def last(size: Extent) -> Computation:
     """Channels last, against channels first in every layer."""
     return compared(size, channels_first)

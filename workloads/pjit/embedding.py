@@ -6,7 +6,6 @@ The table is used at both ends, as in language models: tokens are looked up in i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -16,7 +15,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
-from workloads.parts import Tree, descend, drawing
+from workloads.parts import Extent, Tree, descend, drawing, sizes
 from workloads.pjit.meshes import TRAINED, devices_of, gathered, mesh_of, on_meshes, shapes, shardings
 
 CASES = Family("pjit")
@@ -24,20 +23,8 @@ CASES = Family("pjit")
 RATE = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """Sequences, tokens of each, features and words."""
-
-    batch: int
-    time: int
-    width: int
-    words: int
-
-
-SIZES = {
-    "small": Size(batch=8, time=8, width=64, words=1024),
-    "full": Size(batch=16, time=256, width=2048, words=32768),
-}
+SIZES = sizes(batch=(8, 16), time=(8, 256), width=(64, 2048), words=(1024, 32768))
+"""Sequences, tokens of each, features and words."""
 
 BY_WORDS = P("model")  # [words, width]
 TOKENS = P("data")
@@ -70,7 +57,7 @@ def compiled(mesh: Mesh, table: P, scores: P) -> Callable[..., Any]:
 
 
 @on_meshes(CASES, "pjit-embedding-by-vocabulary-train-step-on-{mesh}-vs-gathered", ({"mesh": "2x4"},), SIZES)
-def build(size: Size, mesh: str) -> Computation:
+def build(size: Extent, mesh: str) -> Computation:
     """By vocabulary, against collecting the table; the alternative has all of it everywhere."""
     devices = mesh_of(mesh)
     draw, choose = drawing(), np.random.default_rng(1)

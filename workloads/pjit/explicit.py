@@ -15,7 +15,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Batch, Computation, Family, claim
-from workloads.parts import Tree, descend, drawing, squared_error
+from workloads.parts import Extent, Tree, descend, drawing, squared_error
 from workloads.pjit import mlp
 from workloads.pjit.meshes import MESHES, TRAINED, devices_of, mesh_of, on_meshes, shapes
 
@@ -67,7 +67,7 @@ SWEEP = (("hybrid", "4x2"), ("fsdp", "8"))
     tuple({"strategy": strategy, "mesh": mesh} for strategy, mesh in SWEEP),
     mlp.SIZES,
 )
-def build(size: mlp.Size, strategy: str, mesh: str) -> Computation:
+def build(size: Extent, strategy: str, mesh: str) -> Computation:
     """Explicit axes, against collecting everything; the alternative is the same layout by automatic axes."""
     devices, layout, draw = explicit_mesh(mesh), LAYOUTS[strategy], drawing()
     numbers = (mlp.make_params(draw, size), draw((size.batch, size.width)), draw((size.batch, size.width)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -12,7 +11,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Batch, Computation, Family, claim
-from workloads.parts import Tree, descend, drawing, mlp_layer, squared_error
+from workloads.parts import Extent, Tree, descend, drawing, mlp_layer, sizes, squared_error
 from workloads.pjit.meshes import TRAINED, devices_of, gathered, mesh_of, on_meshes, shapes, shardings
 
 CASES = Family("pjit")
@@ -20,16 +19,8 @@ CASES = Family("pjit")
 RATE = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """Samples, features and layers."""
-
-    batch: int
-    width: int
-    layers: int
-
-
-SIZES = {"small": Size(batch=64, width=128, layers=12), "full": Size(batch=4096, width=4096, layers=12)}
+SIZES = sizes(batch=(64, 4096), width=(128, 4096), layers=12)
+"""Samples, features and layers."""
 
 STACKED = {"kernel": P(None, "data"), "bias": P()}  # [layers, width, width], [layers, width]
 SAMPLES = P("data")
@@ -62,7 +53,7 @@ def compiled(mesh: Mesh, *, early: bool) -> Callable[..., Any]:
 
 
 @on_meshes(CASES, "pjit-mlp-fsdp-layer-by-layer-on-{mesh}-vs-gathered", ({"mesh": "8"},), SIZES)
-def build(size: Size, mesh: str) -> Computation:
+def build(size: Extent, mesh: str) -> Computation:
     """Layer by layer, against the whole step on every device; the alternative collects all layers at once."""
     devices, draw = mesh_of(mesh), drawing()
     kernel = np.float32(size.width**-0.5) * draw((size.layers, size.width, size.width))

@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Batch, Claim, Computation, Family, claim
-from workloads.parts import Draw, Tree, descend, drawing, over_samples, squared_error
+from workloads.parts import Draw, Extent, Tree, descend, drawing, over_samples, sizes, squared_error
 from workloads.pjit.meshes import AGAINST, TRAINED, devices_of, gathered, mesh_of, on_meshes, shapes, shardings
 
 CASES = Family("pjit")
@@ -25,20 +25,8 @@ CASES = Family("pjit")
 RATE = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """Samples, features, hidden units and pairs of layers."""
-
-    batch: int
-    width: int
-    hidden: int
-    pairs: int
-
-
-SIZES = {
-    "small": Size(batch=64, width=64, hidden=256, pairs=2),
-    "full": Size(batch=4096, width=2048, hidden=8192, pairs=2),
-}
+SIZES = sizes(batch=(64, 4096), width=(64, 2048), hidden=(256, 8192), pairs=2)
+"""Samples, features, hidden units and pairs of layers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +85,7 @@ def train_step(layout: Layout, mesh: Mesh | None) -> Callable[..., tuple[Tree, j
     return step
 
 
-def make_params(draw: Draw, size: Size) -> list[dict[str, Any]]:
+def make_params(draw: Draw, size: Extent) -> list[dict[str, Any]]:
     """Draw ``up`` [width, hidden] and ``down`` [hidden, width] of each pair; NumPy arrays."""
     width, hidden = size.width, size.hidden
     up, down = np.float32(width**-0.5), np.float32(hidden**-0.5)
@@ -118,7 +106,7 @@ def sharded_step(layout: Layout, mesh: Mesh, pairs: int) -> Callable[..., Any]:
     return jitted
 
 
-def alternative(strategy: str, mesh: Mesh, size: Size, args: tuple[Any, ...]) -> Alternative:
+def alternative(strategy: str, mesh: Mesh, size: Extent, args: tuple[Any, ...]) -> Alternative:
     """The same step by another strategy, or on another mesh."""
     kernels, samples = stored(LAYOUTS[strategy], mesh, size.pairs)
     return Alternative(
@@ -126,7 +114,7 @@ def alternative(strategy: str, mesh: Mesh, size: Size, args: tuple[Any, ...]) ->
     )
 
 
-def matmul_flops(size: Size) -> int:
+def matmul_flops(size: Extent) -> int:
     """Each kernel is used forward and twice backward; the gradient of the input itself is not needed."""
     return (3 * 2 * size.pairs - 1) * 2 * size.batch * size.width * size.hidden
 
@@ -148,7 +136,7 @@ SWEEP = (
     tuple({"strategy": strategy, "mesh": mesh} for strategy, mesh in SWEEP),
     SIZES,
 )
-def build(size: Size, strategy: str, mesh: str) -> Computation:
+def build(size: Extent, strategy: str, mesh: str) -> Computation:
     """The step by a strategy, against collecting everything."""
     devices, layout = mesh_of(mesh), LAYOUTS[strategy]
     kernels, samples = stored(layout, devices, size.pairs)

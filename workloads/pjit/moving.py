@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import jax
@@ -13,21 +12,13 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Amount, Batch, Claim, Computation, Family, claim
-from workloads.parts import drawing
+from workloads.parts import Extent, drawing, sizes
 from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shardings
 
 CASES = Family("pjit")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """Rows and columns of one array."""
-
-    rows: int
-    columns: int
-
-
-SIZES = {"small": Size(rows=256, columns=256), "full": Size(rows=16384, columns=8192)}
+SIZES = sizes(rows=(256, 16384), columns=(256, 8192))
+"""Rows and columns of one array."""
 
 ROWS, COLUMNS, BOTH = P("data"), P(None, "data"), P("data", "model")
 
@@ -67,7 +58,7 @@ def collected(mesh: Mesh, spec: P) -> Callable[[jax.Array], jax.Array]:
     ({"change": "rows-to-columns", "mesh": "8"}, {"change": "columns-to-rows-of-the-other-axis", "mesh": "4x2"}),
     SIZES,
 )
-def resharding(size: Size, change: str, mesh: str) -> Computation:
+def resharding(size: Extent, change: str, mesh: str) -> Computation:
     """From one layout into another, against having all of it everywhere on the way."""
     old, *others = CHANGES[change]
     devices = mesh_of(mesh)
@@ -99,7 +90,7 @@ def resharding_claims(change: str, mesh: str) -> tuple[Claim, ...]:
 
 
 @on_meshes(CASES, "pjit-psum-over-data-on-{mesh}-vs-gathered", ({"mesh": "4x2"},), SIZES)
-def summing(size: Size, mesh: str) -> Computation:
+def summing(size: Extent, mesh: str) -> Computation:
     """Sums of columns over ``data`` by ``shard_map``, against collecting everything."""
     devices = mesh_of(mesh)
 

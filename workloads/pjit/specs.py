@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -12,27 +11,13 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, KnownBreak, claim
-from workloads.parts import Tree, block_params, drawing
+from workloads.parts import Extent, Tree, block_params, drawing, sizes
 from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shapes, shardings
 
 CASES = Family("pjit")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """Sequences, tokens of each, features, heads and hidden units."""
-
-    batch: int
-    time: int
-    width: int
-    heads: int
-    hidden: int
-
-
-SIZES = {
-    "small": Size(batch=8, time=32, width=64, heads=8, hidden=256),
-    "full": Size(batch=8, time=512, width=2048, heads=16, hidden=8192),
-}
+SIZES = sizes(batch=8, time=(32, 512), width=(64, 2048), heads=(8, 16), hidden=(256, 8192))
+"""Sequences, tokens of each, features, heads and hidden units."""
 
 TOKENS = P("data")
 BY_HEADS = P("data", None, "model", None)  # [batch, time, heads, dim]
@@ -43,7 +28,7 @@ INTO, BACK = P(None, "model"), P("model")
 Forward = Callable[[Tree, jax.Array], jax.Array]
 
 
-def attention(size: Size, mesh: Mesh | None, spec: P) -> Forward:
+def attention(size: Extent, mesh: Mesh | None, spec: P) -> Forward:
     """Attention over all tokens, its heads laid out by ``spec``: x [batch, time, width] to [batch, time, width]."""
 
     def forward(params: Tree, x: jax.Array) -> jax.Array:
@@ -65,7 +50,7 @@ def compiled(forward: Forward, mesh: Mesh) -> Callable[..., Any]:
 
 
 @on_meshes(CASES, "pjit-attention-by-heads-on-{mesh}-vs-gathered", ({"mesh": "2x4"},), SIZES)
-def build_attention(size: Size, mesh: str) -> Computation:
+def build_attention(size: Extent, mesh: str) -> Computation:
     """By heads; the alternative splits the features of each head, which scores add up over."""
     devices, draw = mesh_of(mesh), drawing()
     kernels = block_params(draw, size.width, size.hidden)

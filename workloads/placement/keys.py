@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgate import Alternative, Batch, Computation, Family, claim
-from workloads.parts import Tree, mlp
-from workloads.placement.network import SIZES, Extent, draw_inputs
+from workloads.parts import Extent, Tree, mlp
+from workloads.placement.network import SIZES, draw_inputs, forward_flops
 
 CASES = Family("placement")
 
@@ -73,7 +73,7 @@ def carried(size: Extent) -> Computation:
         args=(params, x, jax.random.key(0)),
         carry=2,
         batch=Batch(argument=1, size=size.batch),
-        analytic_flops=size.forward_flops,
+        analytic_flops=forward_flops(size),
         claims=[
             claim("compiles == 1", "a key that comes back is of the type that it was"),
             claim("aliased_bytes >= donated_bytes", "and takes the place of the old one"),

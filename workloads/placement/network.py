@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 
-from jaxgate import Size
-from workloads.parts import Tree, descend, drawing, mlp, mlp_params, squared_error
+from workloads.parts import Extent, Tree, descend, drawing, mlp, mlp_params, sizes, squared_error
 
 LEARNING_RATE = 0.01
 LAYERS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """How large the network and its batch are."""
-
-    batch: int  # samples in one call, a multiple of eight
-    width: int  # features
-    rtol: float = 1e-4  # between subject and reference; accelerators round the operands of a product to fewer bits
-
-    @property
-    def forward_flops(self) -> int:
-        """One product for each layer."""
-        return 2 * LAYERS * self.batch * self.width**2
-
-    @property
-    def step_flops(self) -> int:
-        """And two more on the way back; nobody asks for the gradient of the samples."""
-        return 3 * self.forward_flops - 2 * self.batch * self.width**2
+SIZES = sizes(
+    batch=(64, 8192),  # samples in one call, a multiple of eight
+    width=(64, 4096),  # features
+    rtol=(1e-4, 1e-2),
+)
+"""How large the network and its batch are."""
 
 
-SIZES: Mapping[Size, Extent] = {"small": Extent(batch=64, width=64), "full": Extent(batch=8192, width=4096, rtol=1e-2)}
+def forward_flops(size: Extent) -> int:
+    """One product for each layer."""
+    return 2 * LAYERS * size.batch * size.width**2
+
+
+def step_flops(size: Extent) -> int:
+    """And two more on the way back; nobody asks for the gradient of the samples."""
+    return 3 * forward_flops(size) - 2 * size.batch * size.width**2
 
 
 def draw_inputs(size: Extent) -> tuple[Tree, Any, Any]:

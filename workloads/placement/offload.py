@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jax.sharding import SingleDeviceSharding
 
 from jaxgate import Alternative, Amount, Computation, Family, KnownBreak, claim
-from workloads.parts import Tree
-from workloads.placement.network import LAYERS, SIZES, Extent, draw_inputs
+from workloads.parts import Extent, Tree
+from workloads.placement.network import LAYERS, SIZES, draw_inputs
 
 CASES = Family("placement")
 

@@ -14,8 +14,8 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Batch, Computation, Family, claim
-from workloads.parts import Tree, grid, mlp, over_samples
-from workloads.placement.network import LAYERS, SIZES, Extent, draw_inputs, train_step
+from workloads.parts import Extent, Tree, grid, mlp, over_samples
+from workloads.placement.network import LAYERS, SIZES, draw_inputs, step_flops, train_step
 
 CASES = Family("placement")
 
@@ -102,7 +102,7 @@ def committed(size: Extent) -> Computation:
         grow=over_samples((params, *batch), 1, 2),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
-        analytic_flops=size.step_flops,
+        analytic_flops=step_flops(size),
         rtol=size.rtol,
         claims=[
             claim("compiles == 1", "what comes back is placed as what was given"),
@@ -133,7 +133,7 @@ def spread_batch(size: Extent) -> Computation:
         args=(params, *placed),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
-        analytic_flops=size.step_flops,
+        analytic_flops=step_flops(size),
         rtol=size.rtol,
         claims=[
             claim("compiles == 1", "state that was placed on every device stays there"),

@@ -6,15 +6,14 @@ back one device's result and checks nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, Size, claim
-from workloads.parts import Tree, drawing, mlp, mlp_params
+from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, claim
+from workloads.parts import Extent, Tree, drawing, mlp, mlp_params, sizes
 from workloads.pmap.replicas import AXIS, DEVICES, copied, line, stacked, whole
 
 CASES = Family("pmap")
@@ -22,15 +21,8 @@ CASES = Family("pmap")
 LAYERS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """A network of ``width``, and ``samples`` for each device."""
-
-    width: int
-    samples: int
-
-
-SIZES: Mapping[Size, Extent] = {"small": Extent(width=64, samples=8), "full": Extent(width=4096, samples=2048)}
+SIZES = sizes(width=(64, 4096), samples=(8, 2048))
+"""A network of ``width``, and ``samples`` for each device."""
 
 
 def averaged(params: Tree, x: jax.Array) -> jax.Array:

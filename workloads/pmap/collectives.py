@@ -5,7 +5,7 @@ Bandwidth is counted as nccl-tests does: bytes of the payload over time, and wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate import Alternative, Amount, Claim, Computation, Family, Growth, Size, claim, grows
+from jaxgate import Alternative, Amount, Claim, Computation, Family, Growth, claim, grows
+from workloads.parts import Extent, sizes
 from workloads.pmap.replicas import AXIS, DEVICES, line
 
 CASES = Family("pmap")
@@ -25,24 +26,11 @@ ITEM_BYTES = 4  # of a float32
 RING = [(device, (device + 1) % DEVICES) for device in range(DEVICES)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """Bytes that are on one device, whole: before a scatter, after a gather."""
+SIZES = sizes(nbytes=(MIB, 16 * MIB))
+"""Bytes that are on one device, whole: before a scatter, after a gather."""
 
-    nbytes: int
-
-
-SIZES: Mapping[Size, Extent] = {"small": Extent(nbytes=MIB), "full": Extent(nbytes=16 * MIB)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
-    """Bytes that the arrays of all devices of a sweep may take together: with too many, fewer devices take part."""
-
-    nbytes: int
-
-
-ROOMS: Mapping[Size, Room] = {"small": Room(nbytes=128 * MIB), "full": Room(nbytes=DEVICES * 64 * MIB)}
+ROOMS = sizes(nbytes=(128 * MIB, DEVICES * 64 * MIB))
+"""Bytes that the arrays of all devices of a sweep may take together: with too many, fewer devices take part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +123,7 @@ def adding_up(way: str, count: int) -> Callable[..., Any]:
     sizes=ROOMS,
     devices=DEVICES,
 )
-def all_reduce(room: Room, nbytes: str, way: str) -> Computation:
+def all_reduce(room: Extent, nbytes: str, way: str) -> Computation:
     """The sum of the devices' arrays."""
     each = SWEEP_BYTES[nbytes]
     count = min(DEVICES, room.nbytes // each)

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate import Computation, Family, claim
-from workloads.parts import Tree, descend, mlp
+from workloads.parts import Extent, Tree, descend, mlp
 from workloads.pmap.replicas import AXIS, DEVICES, line
-from workloads.pmap.steps import FLOPS, LAYERS, RATE, REUSED, SIZES, Extent, computation, gradients, inputs
+from workloads.pmap.steps import FLOPS, LAYERS, RATE, REUSED, SIZES, computation, gradients, inputs
 
 CASES = Family("pmap")
 

@@ -5,16 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Alternative, Amount, Batch, Computation, Family, Size, claim
-from workloads.parts import Tree, descend, drawing, mlp, mlp_layer, mlp_params, squared_error
+from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
+from workloads.parts import Extent, Tree, descend, drawing, mlp, mlp_layer, mlp_params, sizes, squared_error
 from workloads.pmap.replicas import AXIS, DEVICES, line, stacked
 
 CASES = Family("pmap")
@@ -24,15 +22,8 @@ LAYERS = 3
 LEAVES = 2 * LAYERS  # a kernel and a bias each
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """A network of ``width``, and ``samples`` for each device: few, as this is about what the parameters take."""
-
-    width: int
-    samples: int
-
-
-SIZES: Mapping[Size, Extent] = {"small": Extent(width=128, samples=2), "full": Extent(width=4096, samples=64)}
+SIZES = sizes(width=(128, 4096), samples=(2, 64))
+"""A network of ``width``, and ``samples`` for each device: few, as this is about what the parameters take."""
 
 
 def gathered(layer: Tree) -> Tree:

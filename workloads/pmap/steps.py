@@ -5,8 +5,7 @@ Without the mean of the gradients each replica trains alone, at full speed and w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -14,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from jaxgate import Amount, Batch, Computation, Family, Size, claim
-from workloads.parts import Tree, descend, drawing, mlp, mlp_params, squared_error
+from jaxgate import Amount, Batch, Computation, Family, claim
+from workloads.parts import Extent, Tree, descend, drawing, mlp, mlp_params, sizes, squared_error
 from workloads.pmap.replicas import AXIS, DEVICES, copied, line, mapped, stacked
 
 CASES = Family("pmap")
@@ -25,15 +24,8 @@ LAYERS = 3
 LEAVES = 2 * LAYERS  # a kernel and a bias each
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """A network of ``width``, and ``samples`` for each device."""
-
-    width: int
-    samples: int
-
-
-SIZES: Mapping[Size, Extent] = {"small": Extent(width=64, samples=8), "full": Extent(width=2048, samples=2048)}
+SIZES = sizes(width=(64, 2048), samples=(8, 2048))
+"""A network of ``width``, and ``samples`` for each device."""
 
 
 FLOPS = claim("matmul_flops == analytic_flops", "one forward, one backward pass over every sample once")

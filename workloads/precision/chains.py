@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate import Alternative, Batch, Computation, Family, claim
-from workloads.parts import Tree, normalise
-from workloads.precision.layers import NARROW_RTOL, SIZES, Extent, make_params, make_samples
+from workloads.parts import Extent, Tree, normalise
+from workloads.precision.layers import NARROW_RTOL, SIZES, layer_flops, make_params, make_samples
 
 CASES = Family("precision")
 
@@ -44,7 +44,7 @@ def chain(size: Extent) -> Computation:
         args=(make_params(size, jnp.bfloat16), make_samples(size, jnp.bfloat16)),
         carry=1,
         batch=Batch(argument=1, size=size.batch),
-        analytic_flops=size.layers * size.layer_flops,
+        analytic_flops=size.layers * layer_flops(size),
         rtol=3 * NARROW_RTOL,
         atol=3 * NARROW_RTOL,
         claims=[
@@ -84,7 +84,7 @@ def norm(size: Extent) -> Computation:
         alternatives={"half the samples": Alternative(function=subject, args=(params, half))},
         args=(params, x),
         batch=Batch(argument=1, size=size.batch),
-        analytic_flops=size.layers * size.layer_flops,
+        analytic_flops=size.layers * layer_flops(size),
         rtol=3 * NARROW_RTOL,
         atol=3 * NARROW_RTOL,
         claims=[

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxgate import Size
-from workloads.parts import Tree, drawing, mlp_params
+from workloads.parts import Extent, Tree, drawing, mlp_params, sizes
 
 HIGHEST = jax.lax.Precision.HIGHEST
 """Products in full float32: what is asked for where nothing is said is TF32 on some GPUs, bfloat16 on TPUs."""
@@ -18,31 +15,23 @@ HIGHEST = jax.lax.Precision.HIGHEST
 NARROW_RTOL = 2e-2
 """bfloat16 has 8 bits; a compiler may keep more of them on one side than on the other."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """A multi-layer perceptron [width, width] x layers, and the samples of one call."""
-
-    batch: int  # samples
-    width: int  # numbers of each layer
-    layers: int  # of the perceptron
-    parts: int  # micro-batches that a sum of gradients has
-
-    @property
-    def layer_flops(self) -> int:
-        """One product of all samples and a kernel."""
-        return 2 * self.batch * self.width * self.width
-
-    @property
-    def step_flops(self) -> int:
-        """Per layer: forward, gradient of the kernel, gradient of the input (which the first layer does not need)."""
-        return (3 * self.layers - 1) * self.layer_flops
+SIZES = sizes(
+    batch=(64, 4096),  # samples
+    width=(128, 4096),  # numbers of each layer
+    layers=(3, 4),  # of the perceptron
+    parts=128,  # micro-batches that a sum of gradients has
+)
+"""A multi-layer perceptron [width, width] x layers, and the samples of one call."""
 
 
-SIZES: Mapping[Size, Extent] = {
-    "small": Extent(batch=64, width=128, layers=3, parts=128),
-    "full": Extent(batch=4096, width=4096, layers=4, parts=128),
-}
+def layer_flops(size: Extent) -> int:
+    """One product of all samples and a kernel."""
+    return 2 * size.batch * size.width * size.width
+
+
+def step_flops(size: Extent) -> int:
+    """Per layer: forward, gradient of the kernel, gradient of the input (which the first layer does not need)."""
+    return (3 * size.layers - 1) * layer_flops(size)
 
 
 def cast(tree: Tree, dtype: Any) -> Tree:

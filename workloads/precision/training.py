@@ -8,15 +8,14 @@ scaled, and the scale follows what overflows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxgate import Batch, Computation, Family, claim
-from workloads.parts import Tree, descend, mlp, over_samples, squared_error
-from workloads.precision.layers import SIZES, Extent, cast, make_params, make_samples
+from workloads.parts import Extent, Tree, descend, mlp, over_samples, squared_error
+from workloads.precision.layers import SIZES, cast, make_params, make_samples, step_flops
 
 CASES = Family("precision")
 
@@ -61,7 +60,7 @@ def mixed(size: Extent) -> Computation:
         grow=over_samples(args, 1, 2),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
-        analytic_flops=size.step_flops,
+        analytic_flops=step_flops(size),
         # A gradient is off by a few per cent of the largest, which is 1e-3; a parameter of 0.3 that is kept in bfloat16
         # by up to 1e-3.
         rtol=2e-3,
@@ -107,7 +106,7 @@ def scaled(size: Extent) -> Computation:
         carry=0,
         # A sample that overflows leaves all parameters as they were, but is seen in the error.
         batch=Batch(argument=1, size=size.batch),
-        analytic_flops=size.step_flops,
+        analytic_flops=step_flops(size),
         rtol=1e-3,
         atol=2e-5,
         claims=[
@@ -141,7 +140,7 @@ def accumulation(size: Extent) -> Computation:
     Gradients of one sign, as at the start of a training: a bfloat16 sum stops growing where a term is less than half
     of its last bit.
     """
-    size = replace(size, batch=MORE * size.batch)
+    size = size.but(batch=MORE * size.batch)
     x, y = make_samples(size, count=2)
     params = make_params(size, jnp.bfloat16)
     return Computation(
@@ -149,7 +148,7 @@ def accumulation(size: Extent) -> Computation:
         reference=jax.jit(lambda params, x, y: jax.grad(loss_in(jnp.float32))(cast(params, jnp.float32), x, y)),
         args=(params, jnp.abs(x), y + 3),
         batch=Batch(argument=1, size=size.batch),
-        analytic_flops=size.step_flops,
+        analytic_flops=step_flops(size),
         rtol=1e-2,
         atol=1e-4,
         claims=[

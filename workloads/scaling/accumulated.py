@@ -15,18 +15,15 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
-from workloads.parts import Tree, grid
+from workloads.parts import Extent, Tree, grid, sizes
 from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
-from workloads.scaling.network import PLAIN, RTOL, Size, loss_of, make_numbers, on_devices, train_step, updated
+from workloads.scaling.network import PLAIN, RTOL, loss_of, make_numbers, on_devices, step_flops, train_step, updated
 
 CASES = Family("scaling")
 
 PARTS = 4
 AXIS = "data"
-SIZES = {
-    "small": Size(samples=64, width=32, hidden=128, pairs=2),
-    "full": Size(samples=3072, width=2048, hidden=8192, pairs=4),
-}
+SIZES = sizes(samples=(64, 3072), width=(32, 2048), hidden=(128, 8192), pairs=(2, 4))
 
 Averages = Callable[[Tree, jax.Array, jax.Array], Any]
 """Parameters, inputs and targets [batch, width] to loss and gradients, averages over the batch of all devices."""
@@ -76,7 +73,7 @@ def compiled(mesh: Mesh, averages: Averages) -> Callable[..., Any]:
 
 
 @on_devices(CASES, "accumulating-step-weak-on-{devices}-vs-gathered", (2, 8), SIZES)
-def accumulating(size: Size, devices: int) -> Computation:
+def accumulating(size: Extent, devices: int) -> Computation:
     """One exchange a step, against the whole batch at once everywhere; the alternative exchanges in each micro-batch."""
     mesh, samples = grid(data=devices), devices * size.samples
     numbers = make_numbers(size, samples)
@@ -89,7 +86,7 @@ def accumulating(size: Size, devices: int) -> Computation:
         carry=0,
         batch=Batch(argument=1, size=samples),
         amount=Amount(count=samples, unit="samples", series="data-parallel with accumulation, weak"),
-        analytic_flops=size.step_flops(samples),
+        analytic_flops=step_flops(size, samples),
         alternatives={"each-time": Alternative(function=compiled(mesh, EACH_TIME), args=shapes(numbers, layout))},
         rtol=RTOL,
         claims=[

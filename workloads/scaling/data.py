@@ -11,20 +11,14 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, claim
-from workloads.parts import grid
+from workloads.parts import Extent, grid, sizes
 from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
-from workloads.scaling.network import RTOL, Size, make_numbers, on_devices, train_step
+from workloads.scaling.network import RTOL, make_numbers, on_devices, step_flops, train_step
 
 CASES = Family("scaling")
 
-STRONG = {
-    "small": Size(samples=256, width=32, hidden=128, pairs=2),
-    "full": Size(samples=16384, width=2048, hidden=8192, pairs=4),
-}
-WEAK = {
-    "small": Size(samples=64, width=32, hidden=128, pairs=2),
-    "full": Size(samples=3072, width=2048, hidden=8192, pairs=4),
-}
+STRONG = sizes(samples=(256, 16384), width=(32, 2048), hidden=(128, 8192), pairs=(2, 4))
+WEAK = sizes(samples=(64, 3072), width=(32, 2048), hidden=(128, 8192), pairs=(2, 4))
 
 STATE, SAMPLES = P(), P("data")
 
@@ -34,7 +28,7 @@ def compiled(mesh: Mesh) -> Callable[..., Any]:
     return jax.jit(train_step(), donate_argnums=0, out_shardings=shardings(mesh, (STATE, P())))
 
 
-def data_parallel(size: Size, devices: int, samples: int, series: str, claims: Sequence[Claim]) -> Computation:
+def data_parallel(size: Extent, devices: int, samples: int, series: str, claims: Sequence[Claim]) -> Computation:
     """A batch of ``samples`` spread over the devices, against all of it on each of them."""
     mesh = grid(data=devices)
     numbers = make_numbers(size, samples)
@@ -46,7 +40,7 @@ def data_parallel(size: Size, devices: int, samples: int, series: str, claims: S
         carry=0,
         batch=Batch(argument=1, size=samples),
         amount=Amount(count=samples, unit="samples", series=series),
-        analytic_flops=size.step_flops(samples),
+        analytic_flops=step_flops(size, samples),
         rtol=RTOL,
         claims=[*TRAINED, *exchanged(devices), *claims],
     )
@@ -56,7 +50,7 @@ COUNTS = (1, 2, 4, 8)
 
 
 @on_devices(CASES, "data-parallel-step-strong-on-{devices}-vs-gathered", COUNTS, STRONG)
-def strong(size: Size, devices: int) -> Computation:
+def strong(size: Extent, devices: int) -> Computation:
     """The same batch on any number of devices."""
     return data_parallel(
         size,
@@ -76,7 +70,7 @@ def strong(size: Size, devices: int) -> Computation:
 
 
 @on_devices(CASES, "data-parallel-step-weak-on-{devices}-vs-gathered", COUNTS, WEAK)
-def weak(size: Size, devices: int) -> Computation:
+def weak(size: Extent, devices: int) -> Computation:
     """The same share for each device; the alternative is one device with its share."""
     alone = grid(data=1)
     numbers = make_numbers(size, size.samples)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgate import Family
-from workloads.parts import Draw, Tree, drawing
+from workloads.parts import Draw, Extent, Tree, drawing
 
 RATE = 0.01
 MOMENTUM = 0.9
@@ -20,36 +19,21 @@ RTOL = 1e-3
 """Between a step of several devices and of one: sums are taken in another order, on GPUs of products in TF32."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """Extents of a series.
-
-    Attributes:
-        samples: Of the whole batch where scaling is strong, of one device where it is weak.
-        width: Features.
-        hidden: Hidden units between the two kernels of a pair.
-        pairs: Pairs of layers.
-    """
-
-    samples: int
-    width: int
-    hidden: int
-    pairs: int
-
-    def product_flops(self, samples: int) -> int:
-        """Of the product of as many samples with one kernel."""
-        return 2 * samples * self.width * self.hidden
-
-    def step_flops(self, samples: int) -> int:
-        """Of a step: each kernel is used forward and twice backward; the input itself needs no gradient."""
-        return (3 * 2 * self.pairs - 1) * self.product_flops(samples)
-
-
 Layers = Callable[[Tree, jax.Array], jax.Array]
 """A pair of layers, or several: kernels and x [batch, width] to [batch, width]."""
 
 
-def make_numbers(size: Size, samples: int, draw: Draw | None = None) -> tuple[Tree, Any, Any]:
+def product_flops(size: Extent, samples: int) -> int:
+    """Of the product of as many samples with one kernel."""
+    return 2 * samples * size.width * size.hidden
+
+
+def step_flops(size: Extent, samples: int) -> int:
+    """Of a step: each kernel is used forward and twice backward; the input itself needs no gradient."""
+    return (3 * 2 * size.pairs - 1) * product_flops(size, samples)
+
+
+def make_numbers(size: Extent, samples: int, draw: Draw | None = None) -> tuple[Tree, Any, Any]:
     """Draw the state, inputs and targets [samples, width]; NumPy arrays, or what another ``draw`` gives.
 
     Of each pair the state has, as parameters and as momentum, ``up`` [width, hidden] and ``down`` [hidden, width].
@@ -109,7 +93,9 @@ def train_step(network: Layers = PLAIN) -> Callable[..., tuple[Tree, jax.Array]]
     return step
 
 
-def on_devices(family: Family, sentence: str, counts: Iterable[int], sizes: Mapping[Any, Size]) -> Callable[[Any], Any]:
+def on_devices(
+    family: Family, sentence: str, counts: Iterable[int], sizes: Mapping[Any, Extent]
+) -> Callable[[Any], Any]:
     """Add a case for each number of devices, which stands in the sentence as ``{devices}``."""
 
     def add(build: Any) -> Any:

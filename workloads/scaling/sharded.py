@@ -16,16 +16,13 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Amount, Batch, Computation, Family, Growth, claim, grows
-from workloads.parts import Tree, grid, stretched
+from workloads.parts import Extent, Tree, grid, sizes, stretched
 from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
-from workloads.scaling.network import RTOL, Layers, Size, make_numbers, on_devices, pair_of_layers, train_step
+from workloads.scaling.network import RTOL, Layers, make_numbers, on_devices, pair_of_layers, product_flops, train_step
 
 CASES = Family("scaling")
 
-SIZES = {
-    "small": Size(samples=16, width=64, hidden=256, pairs=4),
-    "full": Size(samples=2048, width=2048, hidden=8192, pairs=8),
-}
+SIZES = sizes(samples=(16, 2048), width=(64, 2048), hidden=(256, 8192), pairs=(4, 8))
 
 MOST = 8
 
@@ -75,7 +72,7 @@ def compiled(mesh: Mesh, state: Tree, pair: Layers) -> Callable[..., Any]:
 
 
 @on_devices(CASES, "fully-sharded-step-weak-on-{devices}-vs-gathered", (2, MOST), SIZES)
-def fully_sharded(size: Size, devices: int) -> Computation:
+def fully_sharded(size: Extent, devices: int) -> Computation:
     """State stored once, against all on every device; the alternative is the same step with a state on each device."""
     mesh, samples = grid(data=devices), devices * size.samples
     state, *batch = make_numbers(size, samples)
@@ -98,7 +95,7 @@ def fully_sharded(size: Size, devices: int) -> Computation:
         batch=Batch(argument=1, size=samples),
         amount=Amount(count=samples, unit="samples", series="fully sharded, weak"),
         # Each kernel forward and twice backward, the first of a pair once more on the way back.
-        analytic_flops=7 * size.pairs * size.product_flops(samples),
+        analytic_flops=7 * size.pairs * product_flops(size, samples),
         alternatives={
             "data-parallel": Alternative(
                 function=compiled(mesh, copies, pair_of_layers),

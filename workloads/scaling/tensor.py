@@ -15,17 +15,14 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, claim
-from workloads.parts import Tree, fused_on_gpu, grid
+from workloads.parts import Extent, Tree, fused_on_gpu, grid, sizes
 from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
-from workloads.scaling.network import RTOL, Layers, Size, make_numbers, on_devices, one_by_one, train_step
+from workloads.scaling.network import RTOL, Layers, make_numbers, on_devices, one_by_one, step_flops, train_step
 
 CASES = Family("scaling")
 
 PAIRS = 2
-SIZES = {
-    "small": Size(samples=64, width=64, hidden=256, pairs=PAIRS),
-    "full": Size(samples=4096, width=4096, hidden=16384, pairs=PAIRS),
-}
+SIZES = sizes(samples=(64, 4096), width=(64, 4096), hidden=(256, 16384), pairs=PAIRS)
 """As many samples as features and four times the hidden units in both: the claims on what is sent are shares."""
 
 BY_COLUMNS, BY_ROWS = P(None, "model"), P("model")
@@ -53,7 +50,7 @@ def compiled(mesh: Mesh, across: str | None = None) -> Callable[..., Any]:
 
 
 @on_devices(CASES, "tensor-parallel-step-strong-on-{devices}-vs-gathered", (FEWEST, 8), SIZES)
-def tensor_parallel(size: Size, devices: int) -> Computation:
+def tensor_parallel(size: Extent, devices: int) -> Computation:
     """A part of each kernel on each device, against all of them on each; the alternative holds everything on one."""
     mesh, alone = grid(model=devices), grid(model=1)
     numbers = make_numbers(size, size.samples)
@@ -65,7 +62,7 @@ def tensor_parallel(size: Size, devices: int) -> Computation:
         carry=0,
         batch=Batch(argument=1, size=size.samples),
         amount=Amount(count=size.samples, unit="samples", series="tensor-parallel, strong"),
-        analytic_flops=size.step_flops(size.samples),
+        analytic_flops=step_flops(size, size.samples),
         alternatives={
             "one-device": Alternative(
                 function=jax.jit(train_step(), donate_argnums=0),

@@ -7,8 +7,7 @@ again for the whole text. Positions go round in the cache: past its end the olde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Amount, Batch, Computation, Family, Size, claim
-from workloads.parts import drawing, normalise
+from jaxgate import Amount, Batch, Computation, Family, claim
+from workloads.parts import Extent, drawing, normalise, sizes
 from workloads.scan.turns import Tree, Turns, as_large, by_loop, by_scan
 
 CASES = Family("scan")
@@ -39,39 +38,31 @@ IN_PLACE = (
 Pick = Callable[[jax.Array, Tree], jax.Array]
 """Chooses tokens: logits [batch, vocabulary] and this turn's input, to tokens [batch]."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """How large the model is, and how much of the text it sees."""
-
-    batch: int  # texts
-    layers: int  # transformer blocks
-    heads: int  # of each attention
-    head: int  # numbers in each head's keys and values
-    vocabulary: int  # tokens to choose from
-    context: int  # tokens that the cache holds
-
-    @property
-    def width(self) -> int:
-        """Numbers that stand for a token."""
-        return self.heads * self.head
-
-    @property
-    def cache_shape(self) -> tuple[int, ...]:
-        """Of the keys of one layer, and of its values."""
-        return self.batch, self.heads, self.context, self.head
+SIZES = sizes(
+    batch=(4, 16),  # texts
+    layers=(2, 4),  # transformer blocks
+    heads=(2, 16),  # of each attention
+    head=(16, 64),  # numbers in each head's keys and values
+    vocabulary=(64, 32_000),  # tokens to choose from
+    context=(128, 1024),  # tokens that the cache holds
+)
+"""How large the model is, and how much of the text it sees."""
 
 
-SIZES: Mapping[Size, Extent] = {
-    "small": Extent(batch=4, layers=2, heads=2, head=16, vocabulary=64, context=128),
-    "full": Extent(batch=16, layers=4, heads=16, head=64, vocabulary=32_000, context=1024),
-}
+def width_of(size: Extent) -> int:
+    """Numbers that stand for a token."""
+    return size.heads * size.head
+
+
+def cache_shape(size: Extent) -> tuple[int, ...]:
+    """Of the keys of one layer, and of its values."""
+    return size.batch, size.heads, size.context, size.head
 
 
 def make_params(size: Extent) -> Tree:
     """Draw the model: an embedding, which is also what logits are made with, and blocks."""
     draw = drawing()
-    width, hidden = size.width, 2 * size.width
+    width, hidden = width_of(size), 2 * width_of(size)
     shapes = dict.fromkeys(("query", "key", "value", "out"), (width, width))
     shapes |= {"up": (width, hidden), "down": (hidden, width)}
     blocks = [
@@ -83,7 +74,7 @@ def make_params(size: Extent) -> Tree:
 def make_cache(size: Extent) -> Tree:
     """Draw the keys and values of a text that was read before, for each layer."""
     draw = drawing(1)
-    return jax.device_put([{name: draw(size.cache_shape) for name in ("keys", "values")} for _ in range(size.layers)])
+    return jax.device_put([{name: draw(cache_shape(size)) for name in ("keys", "values")} for _ in range(size.layers)])
 
 
 def make_tokens(size: Extent) -> jax.Array:
@@ -150,8 +141,12 @@ def generate(
 
 def products(size: Extent) -> int:
     """FLOPs of matrix products for one token of each text: weights once, keys and values of the whole cache once."""
-    weights = 8 * size.width**2
-    return 2 * size.batch * (size.layers * (weights + 2 * size.context * size.width) + size.vocabulary * size.width)
+    weights = 8 * width_of(size) ** 2
+    return (
+        2
+        * size.batch
+        * (size.layers * (weights + 2 * size.context * width_of(size)) + size.vocabulary * width_of(size))
+    )
 
 
 def following(result: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -237,7 +232,7 @@ def single(size: Extent) -> Computation:
 
 def with_cache(params: Tree, token: jax.Array, places: jax.Array, *, size: Extent) -> jax.Array:
     """Go on from the first token of each text: tokens [places, batch]; what was read is kept."""
-    cache = [{name: jnp.zeros(size.cache_shape) for name in ("keys", "values")} for _ in params["blocks"]]
+    cache = [{name: jnp.zeros(cache_shape(size)) for name in ("keys", "values")} for _ in params["blocks"]]
     return generate(params, cache, token, jnp.int32(0), places, turns=by_scan, pick=greedily)[1]
 
 
@@ -271,7 +266,7 @@ def attend_to_all(block: Tree, x: jax.Array, size: Extent) -> jax.Array:
 @CASES.workload(f"decode-of-{TOKENS}-tokens-in-a-scan-with-cache-vs-reading-all-again", sizes=SIZES)
 def remembering(size: Extent) -> Computation:
     """A text from its first token on, with a cache as long as the text; against reading it again and again."""
-    size = replace(size, context=TOKENS)
+    size = size.but(context=TOKENS)
     return Computation(
         subject=jax.jit(partial(with_cache, size=size)),
         reference=jax.jit(partial(without_cache, size=size)),

@@ -7,8 +7,7 @@ point as well, and no step on the way has to be kept (JAX's guide to custom deri
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Batch, Computation, Family, Size, claim
-from workloads.parts import descend, drawing, fused_on_gpu, squared_error
+from jaxgate import Batch, Computation, Family, claim
+from workloads.parts import Extent, descend, drawing, fused_on_gpu, sizes, squared_error
 from workloads.scan.turns import Tree, Turns, as_large, by_loop, by_scan
 
 CASES = Family("scan")
@@ -29,20 +28,12 @@ LIMIT = 64  # steps after which it is given up: a NaN would not stop it elsewher
 LEARNING_RATE = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """How large the problem is."""
-
-    batch: int  # samples
-    width: int  # numbers in each
-    hidden: int  # numbers in the denoiser's hidden layer
-    rtol: float = 1e-4  # between two ways; accelerators round the operands of a product to fewer bits
-
-
-SIZES: Mapping[Size, Extent] = {
-    "small": Extent(batch=16, width=32, hidden=64),
-    "full": Extent(batch=1024, width=2048, hidden=4096, rtol=1e-2),
-}
+SIZES = sizes(
+    batch=(16, 1024),  # samples
+    width=(32, 2048),  # numbers in each
+    hidden=(64, 4096),  # numbers in the denoiser's hidden layer
+    rtol=(1e-4, 1e-2),
+)
 
 
 def predicted_noise(params: Tree, x: jax.Array, time: jax.Array) -> jax.Array:

@@ -7,16 +7,15 @@ satisfy it costs memory, time, and a retrace when the state starts the next call
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Amount, Batch, Claim, Computation, Family, Size, claim
-from workloads.parts import drawing, stretched
+from jaxgate import Amount, Batch, Claim, Computation, Family, claim
+from workloads.parts import Extent, drawing, sizes, stretched
 from workloads.scan.turns import Tree, Turns, as_large, by_loop, by_scan
 
 CASES = Family("scan")
@@ -24,21 +23,12 @@ CASES = Family("scan")
 LEARNING_RATE = 0.05
 FORGET = 1.0  # bias of the forget gate at the start, so that the memory lasts (Jozefowicz et al., 2015)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """How large the network is."""
-
-    batch: int  # sequences
-    features: int  # numbers of each step's input
-    hidden: int  # numbers of the hidden state, and of the memory
-    rtol: float = 1e-4  # between scan and loop; accelerators round the operands of a product to fewer bits
-
-
-SIZES: Mapping[Size, Extent] = {
-    "small": Extent(batch=8, features=16, hidden=32),
-    "full": Extent(batch=256, features=512, hidden=1024, rtol=1e-2),
-}
+SIZES = sizes(
+    batch=(8, 256),  # sequences
+    features=(16, 512),  # numbers of each step's input
+    hidden=(32, 1024),  # numbers of the hidden state, and of the memory
+    rtol=(1e-4, 1e-2),
+)
 NARROW_RTOL = 5e-2  # bfloat16 has 8 bits, and the compiler may keep more of them in one way than in the other
 
 

@@ -8,30 +8,23 @@ level. Two cores of a CPU have not, and no fact shows the depth: nothing is clai
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Alternative, Amount, Batch, Computation, Family, Size, claim
-from workloads.parts import drawing
+from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
+from workloads.parts import Extent, drawing, sizes
 
 CASES = Family("scan")
 
 LONGER = 8  # how much longer the sequence is whose program must not be as many times larger
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """How many recurrences run beside each other."""
-
-    batch: int  # sequences
-    channels: int  # recurrences in each
-
-
-SIZES: Mapping[Size, Extent] = {"small": Extent(batch=4, channels=8), "full": Extent(batch=64, channels=1024)}
+SIZES = sizes(
+    batch=(4, 64),  # sequences
+    channels=(8, 1024),  # recurrences in each
+)
+"""How many recurrences run beside each other."""
 
 
 def at_once(start: jax.Array, decay: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -7,8 +7,8 @@ the program grows with the factor, and not with the length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Amount, Batch, Claim, Computation, Family, Size, claim
-from workloads.parts import descend, drawing, squared_error, stretched
+from jaxgate import Amount, Batch, Claim, Computation, Family, claim
+from workloads.parts import Extent, descend, drawing, sizes, squared_error, stretched
 from workloads.scan.turns import as_large
 
 CASES = Family("scan")
@@ -29,20 +29,12 @@ Params = dict[str, jax.Array]
 Network = Callable[[Params, jax.Array, jax.Array], jax.Array]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
-    """How large the network is."""
-
-    batch: int  # sequences
-    features: int  # numbers of each step's input
-    hidden: int  # numbers that are carried from step to step
-    rtol: float = 1e-4  # between scan and loop; accelerators round the operands of a product to fewer bits
-
-
-SIZES: Mapping[Size, Extent] = {
-    "small": Extent(batch=8, features=32, hidden=64),
-    "full": Extent(batch=256, features=512, hidden=1024, rtol=1e-2),
-}
+SIZES = sizes(
+    batch=(8, 256),  # sequences
+    features=(32, 512),  # numbers of each step's input
+    hidden=(64, 1024),  # numbers that are carried from step to step
+    rtol=(1e-4, 1e-2),
+)
 
 
 def cell(params: Params, hidden: jax.Array, x: jax.Array) -> jax.Array:

@@ -6,53 +6,37 @@ strongly typed one, and to change from one to the other is another program, too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxgate import Amount, Batch, Computation, Family, claim
-from workloads.parts import Tree, descend, drawing, mlp, mlp_params, squared_error
+from workloads.parts import Extent, Tree, descend, drawing, mlp, mlp_params, sizes, squared_error
 
 CASES = Family("shapes")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """A perceptron [width, width] x layers.
-
-    Attributes:
-        batch: Samples.
-        width: Features.
-        layers: Of the perceptron.
-        rtol: Between subject and reference; accelerators round the operands of a product to fewer bits.
-    """
-
-    batch: int
-    width: int
-    layers: int
-    rtol: float = 1e-4
-
-    @property
-    def forward_flops(self) -> int:
-        """One product for each layer."""
-        return 2 * self.layers * self.batch * self.width**2
-
-    @property
-    def step_flops(self) -> int:
-        """And two more on the way back; nobody asks for the gradient of the samples."""
-        return 3 * self.forward_flops - 2 * self.batch * self.width**2
+SIZES = sizes(
+    batch=(32, 4096),  # samples
+    width=(64, 2048),  # features
+    layers=(2, 8),  # of the perceptron
+    rtol=(1e-4, 1e-2),
+)
+"""A perceptron [width, width] x layers."""
 
 
-SIZES: dict[Literal["small", "full"], Size] = {
-    "small": Size(batch=32, width=64, layers=2),
-    "full": Size(batch=4096, width=2048, layers=8, rtol=1e-2),
-}
+def forward_flops(size: Extent) -> int:
+    """One product for each layer."""
+    return 2 * size.layers * size.batch * size.width**2
 
 
-def make_batch(size: Size) -> tuple[Tree, jax.Array, jax.Array]:
+def step_flops(size: Extent) -> int:
+    """And two more on the way back; nobody asks for the gradient of the samples."""
+    return 3 * forward_flops(size) - 2 * size.batch * size.width**2
+
+
+def make_batch(size: Extent) -> tuple[Tree, jax.Array, jax.Array]:
     """Draw parameters, x and y [batch, width]."""
     draw = drawing()
     params = mlp_params(draw, size.width, size.layers)
@@ -63,7 +47,7 @@ def make_batch(size: Size) -> tuple[Tree, jax.Array, jax.Array]:
 
 
 @CASES.workload("rate-as-an-argument-vs-static", sizes=SIZES)
-def new_rate(size: Size) -> Computation:
+def new_rate(size: Extent) -> Computation:
     """A training step whose rate is another Python number at each step, against one with the rate compiled in."""
 
     def step(state: Tree, x: jax.Array, y: jax.Array, rate: jax.Array) -> tuple[Tree, jax.Array]:
@@ -80,7 +64,7 @@ def new_rate(size: Size) -> Computation:
         args=({"params": params, "average": average}, x, y, 0.1),
         next_args=lambda result, args: (result[0], *args[1:3], 0.99 * args[3]),
         batch=Batch(argument=1, size=size.batch),
-        analytic_flops=size.step_flops,
+        analytic_flops=step_flops(size),
         rtol=size.rtol,
         claims=[
             claim("compiles == 1", "every step has another rate, and no step another program"),
@@ -93,7 +77,7 @@ def new_rate(size: Size) -> Computation:
 
 
 @CASES.workload("bfloat16-scaled-by-a-python-number-vs-a-float32-scalar", sizes=SIZES)
-def python_numbers(size: Size) -> Computation:
+def python_numbers(size: Extent) -> Computation:
     """Parameters in bfloat16, scaled by a Python number, against an array of float32."""
 
     def decayed(params: Tree, factor: Any) -> Tree:

@@ -7,42 +7,25 @@ are programs that are compiled for one call. Filled up, with the number of real 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxgate import Batch, Computation, Family, claim
-from workloads.parts import Tree, drawing, mlp, mlp_params
+from workloads.parts import Extent, Tree, drawing, mlp, mlp_params, sizes
 
 CASES = Family("shapes")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """A perceptron [width, width] x layers, and the samples that it is evaluated on.
-
-    Attributes:
-        batch: Samples in one call.
-        width: Features.
-        layers: Of the perceptron.
-        candidates: Boxes among which some are picked out.
-        rtol: Between subject and reference; accelerators round the operands of a product to fewer bits.
-    """
-
-    batch: int
-    width: int
-    layers: int
-    candidates: int
-    rtol: float = 1e-4
-
-
-SIZES: dict[Literal["small", "full"], Size] = {
-    "small": Size(batch=32, width=64, layers=2, candidates=1024),
-    "full": Size(batch=4096, width=2048, layers=8, candidates=2**22, rtol=1e-2),
-}
+SIZES = sizes(
+    batch=(32, 4096),  # samples in one call
+    width=(64, 2048),  # features
+    layers=(2, 8),  # of the perceptron
+    candidates=(1024, 2**22),  # boxes among which some are picked out
+    rtol=(1e-4, 1e-2),
+)
+"""A perceptron [width, width] x layers, and the samples that it is evaluated on."""
 CALLS = 4
 """Calls of an epoch, the last one with fewer samples."""
 
@@ -87,7 +70,7 @@ def left_short(samples: np.ndarray[Any, Any], batch: int) -> np.ndarray[Any, Any
 
 
 @CASES.workload("last-batch-filled-up-vs-left-short", sizes=SIZES)
-def last_batch(size: Size) -> Computation:
+def last_batch(size: Extent) -> Computation:
     """An epoch of evaluation over other samples in each call, none of them a multiple of the batch."""
     draw = drawing()
     params = jax.device_put(mlp_params(draw, size.width, size.layers))
@@ -137,7 +120,7 @@ def masked_of(room: int) -> Picker:
 
 
 @CASES.workload("boxes-picked-in-a-fixed-size-vs-by-a-mask", sizes=SIZES)
-def picked_out(size: Size) -> Computation:
+def picked_out(size: Extent) -> Computation:
     """Boxes picked out of scores [candidates] and boxes [candidates, 4], other ones in each call."""
     draw = drawing()
     boxes, scores = jax.device_put((draw((size.candidates, 4)), draw(size.candidates) - 1))

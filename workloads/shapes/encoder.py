@@ -3,58 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from workloads.parts import Draw, Tree, block_params, drawing
+from workloads.parts import Draw, Extent, Tree, block_params, drawing, sizes
 
 OUTPUTS = 8
 SPREAD = (0.6, 0.25, 1.0, 0.4)
 """Lengths of texts as shares of the longest among them, again and again."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """How many texts there are, and what is made of them.
-
-    Attributes:
-        texts: In one batch.
-        longest: Tokens of the longest text of all.
-        width: Features of a token; the perceptron has four times as many.
-        vocabulary: Tokens that there are, an even number.
-        rtol: Between subject and reference; accelerators round the operands of a product to fewer bits.
-    """
-
-    texts: int
-    longest: int
-    width: int
-    vocabulary: int
-    rtol: float = 1e-4
-
-    def flops(self, texts: int, length: int) -> int:
-        """Of reading so many texts, all of them filled up to one length: projections, attention, perceptron, mean, output."""
-        tokens = texts * length
-        layer = 4 * 2 * tokens * self.width**2 + 2 * 2 * tokens * length * self.width + 2 * 8 * tokens * self.width**2
-        return layer + 2 * tokens * self.width + 2 * texts * self.width * OUTPUTS
+SIZES = sizes(
+    texts=(6, 16),  # in one batch
+    longest=(64, 2048),  # tokens of the longest text of all
+    width=(32, 1024),  # features of a token; the perceptron has four times as many
+    vocabulary=(128, 32768),  # tokens that there are, an even number
+    rtol=(1e-4, 1e-2),
+)
+"""How many texts there are, and what is made of them."""
 
 
-SIZES: dict[Literal["small", "full"], Size] = {
-    "small": Size(texts=6, longest=64, width=32, vocabulary=128),
-    "full": Size(texts=16, longest=2048, width=1024, vocabulary=32768, rtol=1e-2),
-}
+def flops(size: Extent, texts: int, length: int) -> int:
+    """Of reading so many texts, all of them filled up to one length: projections, attention, perceptron, mean, output."""
+    tokens = texts * length
+    layer = 4 * 2 * tokens * size.width**2 + 2 * 2 * tokens * length * size.width + 2 * 8 * tokens * size.width**2
+    return layer + 2 * tokens * size.width + 2 * texts * size.width * OUTPUTS
 
 
-def lengths_of(size: Size, turn: int) -> np.ndarray[Any, Any]:
+def lengths_of(size: Extent, turn: int) -> np.ndarray[Any, Any]:
     """Lengths [texts] of the batch of a turn: each time the same ones in another order."""
     shares = np.resize(np.roll(SPREAD, turn), size.texts)
     return np.asarray(shares * size.longest, np.int32)
 
 
-def encoder_params(draw: Draw, size: Size) -> Tree:
+def encoder_params(draw: Draw, size: Extent) -> Tree:
     """Draw the network: embedding [vocabulary, width], one layer, output [width, OUTPUTS]; NumPy arrays."""
     scale = np.float32(size.width**-0.5)
     layer = block_params(draw, size.width, 4 * size.width)
@@ -88,12 +72,12 @@ def attend(params: Tree, x: jax.Array, real: jax.Array) -> jax.Array:
     return jnp.einsum("bqk,bkd->bqd", weights, value) @ params["out"]
 
 
-def draw_tokens(size: Size, seed: int, count: int) -> np.ndarray[Any, Any]:
+def draw_tokens(size: Extent, seed: int, count: int) -> np.ndarray[Any, Any]:
     """Draw token numbers [count]."""
     return np.random.default_rng(seed).integers(0, size.vocabulary, count, dtype=np.int32)
 
 
-def make_params(size: Size) -> Tree:
+def make_params(size: Extent) -> Tree:
     """Draw the network and put it on the device."""
     return jax.device_put(encoder_params(drawing(), size))
 

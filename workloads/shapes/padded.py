@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgate import Amount, Batch, Computation, Family, claim
-from workloads.parts import Tree, descend, drawing, fused_on_gpu, over_samples, squared_error
-from workloads.shapes.encoder import OUTPUTS, SIZES, Size, cycle, draw_tokens, encode, lengths_of, make_params
+from workloads.parts import Extent, Tree, descend, drawing, fused_on_gpu, over_samples, squared_error
+from workloads.shapes.encoder import OUTPUTS, SIZES, cycle, draw_tokens, encode, flops, lengths_of, make_params
 
 CASES = Family("shapes")
 
@@ -52,7 +52,7 @@ def bucket_of(length: int, buckets: tuple[int, ...]) -> int:
     return min(bucket for bucket in buckets if bucket >= length)
 
 
-def batches(size: Size, buckets: tuple[int, ...]) -> list[tuple[Any, ...]]:
+def batches(size: Extent, buckets: tuple[int, ...]) -> list[tuple[Any, ...]]:
     """Tokens [texts, bucket], lengths [texts] and targets [texts, OUTPUTS] of each turn."""
     draw = drawing(1)
     found = []
@@ -66,7 +66,7 @@ def batches(size: Size, buckets: tuple[int, ...]) -> list[tuple[Any, ...]]:
 
 
 @CASES.workload("ragged-batches-padded-to-2-shapes-vs-one", sizes=SIZES)
-def few_shapes(size: Size) -> Computation:
+def few_shapes(size: Extent) -> Computation:
     """Batches filled up to the least of two lengths, against the longest of all."""
     turns = batches(size, tuple(int(share * size.longest) for share in BUCKETS))
     tokens, lengths, _ = turns[0]
@@ -81,7 +81,7 @@ def few_shapes(size: Size) -> Computation:
         expected_traces=len({tokens.shape for tokens, _, _ in turns}),
         batch=Batch(argument=1, size=size.texts),
         amount=Amount(count=sum(lengths.tolist()), unit="tokens"),
-        analytic_flops=3 * size.flops(size.texts, tokens.shape[1])
+        analytic_flops=3 * flops(size, size.texts, tokens.shape[1])
         - 2 * tokens.size * size.width,  # shares: no gradient
         rtol=size.rtol,
         atol=size.rtol,

@@ -13,8 +13,8 @@ import jax
 import numpy as np
 
 from jaxgate import Batch, Computation, Family, claim
-from workloads.parts import Tree
-from workloads.shapes.encoder import SIZES, Size, cycle, draw_tokens, encode, lengths_of, make_params
+from workloads.parts import Extent, Tree
+from workloads.shapes.encoder import SIZES, cycle, draw_tokens, encode, lengths_of, make_params
 
 CASES = Family("shapes")
 
@@ -78,7 +78,7 @@ def one_by_one(score: Callable[..., jax.Array]) -> Callable[..., Scores]:
     sweep=({"shapes": 1}, {"shapes": 2}),
     sizes=SIZES,
 )
-def texts(size: Size, shapes: int) -> Computation:
+def texts(size: Extent, shapes: int) -> Computation:
     """Scores of texts that are filled up to so many shapes, against each in its own."""
     score = jax.jit(encode)
     rows_of = {size.longest * n // shapes: size.texts // shapes for n in range(1, shapes + 1)}

@@ -8,16 +8,16 @@ at a time, and once more on the way back, they are never there at once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 
 from jaxgate import Alternative, Computation, Family, claim
-from workloads.parts import Tree
+from workloads.parts import Extent, Tree, sizes
 from workloads.training import lm
 from workloads.training.states import ALWAYS, adamw, cross_entropy, filled, stepping, train_step, zeros
 from workloads.training.transformer import Block
@@ -27,30 +27,17 @@ CASES = Family("training")
 DEEPER = 2
 """How much deeper the model is whose program must be as large."""
 
-LAYERS: dict[Literal["small", "full"], lm.Size] = {
-    "small": lm.Size(batch=4, tokens=32, vocabulary=128, width=64, layers=4, heads=2),
-    "full": replace(lm.SIZES["full"], batch=2),  # twice the layers fit 16 GB, too
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chunked:
-    """A model with a large vocabulary, and how many pieces its tokens are cut into for the loss."""
-
-    model: lm.Size
-    chunks: int
-
-
-LOGITS: dict[Literal["small", "full"], Chunked] = {
-    "small": Chunked(model=lm.Size(batch=4, tokens=64, vocabulary=2048, width=32, layers=1, heads=2), chunks=8),
-    "full": Chunked(model=replace(lm.SIZES["full"], batch=8, tokens=512, layers=1), chunks=16),
-}
+LAYERS = sizes(lm.SIZES, layers=(4, 12), batch=(4, 2))  # twice the layers fit 16 GB, too
+LOGITS = sizes(
+    lm.SIZES, batch=(4, 8), tokens=(64, 512), vocabulary=(2048, 50304), width=(32, 768), layers=1, chunks=(8, 16)
+)
+"""A model with a large vocabulary, and how many ``chunks`` its tokens are cut into for the loss."""
 
 
 class StackedLM(nnx.Module):  # type: ignore[misc]  # flax is partly typed, differently on each line
     """The model of ``lm.LM``, the arrays of its blocks stacked along a leading axis ``layers``."""
 
-    def __init__(self, size: lm.Size, rngs: nnx.Rngs) -> None:
+    def __init__(self, size: Extent, rngs: nnx.Rngs) -> None:
         block = partial(Block, size.width, size.heads, size.dtype, causal=True)
         self.embed = nnx.Embed(size.vocabulary, size.width, dtype=size.dtype, rngs=rngs)
         self.positions = nnx.Param(jnp.zeros((size.tokens, size.width)))
@@ -105,7 +92,7 @@ def in_chunks(embed: nnx.Embed, x: jax.Array, following: jax.Array, *, chunks: i
     return total / chunks
 
 
-def loss_of(size: lm.Size, through: Through, ending: Ending) -> Callable[..., jax.Array]:
+def loss_of(size: Extent, through: Through, ending: Ending) -> Callable[..., jax.Array]:
     """The loss as a pure function of the parameters."""
     definition, _ = nnx.split(abstract(size))
 
@@ -116,40 +103,40 @@ def loss_of(size: lm.Size, through: Through, ending: Ending) -> Callable[..., ja
     return loss
 
 
-def abstract(size: lm.Size) -> StackedLM:
+def abstract(size: Extent) -> StackedLM:
     """The module with shapes in place of arrays."""
     return nnx.eval_shape(lambda: StackedLM(size, nnx.Rngs(0)))
 
 
-def donating(size: lm.Size, through: Through, ending: Ending) -> Callable[..., Any]:
+def donating(size: Extent, through: Through, ending: Ending) -> Callable[..., Any]:
     """The jitted step."""
     return jax.jit(train_step(loss_of(size, through, ending), adamw()), donate_argnums=(0, 1))
 
 
-def shapes(size: lm.Size) -> tuple[Tree, Tree]:
+def shapes(size: Extent) -> tuple[Tree, Tree]:
     """Of parameters and optimiser state."""
     params = nnx.split(abstract(size))[1]
     return params, jax.eval_shape(adamw().init, params)
 
 
-def make_args(size: lm.Size) -> tuple[Any, ...]:
+def make_args(size: Extent) -> tuple[Any, ...]:
     """Parameters, optimiser state, tokens [batch, tokens] and the token after each."""
     params, opt_state = shapes(size)
     return jax.device_put((filled(params), zeros(opt_state), *lm.make_batch(size)))
 
 
 @CASES.workload("lm-step-with-its-layers-in-one-scan-vs-written-out", sizes=LAYERS)
-def layers_in_a_loop(size: lm.Size) -> Computation:
+def layers_in_a_loop(size: Extent) -> Computation:
     """One loop over all layers against a copy for each; a deeper model as the alternative."""
-    deeper = replace(size, layers=DEEPER * size.layers)
+    deeper = size.but(layers=DEEPER * size.layers)
     args = make_args(size)
     alternative = Alternative(function=donating(deeper, in_one_loop, at_once), args=(*shapes(deeper), *args[2:]))
     step = stepping(
         donating(size, in_one_loop, at_once),
         donating(size, written_out, at_once),
         args,
-        flops=size.blocks_flops + 3 * size.logits_flops,
-        amount=size.amount,
+        flops=lm.blocks_flops(size) + 3 * lm.logits_flops(size),
+        amount=lm.amount(size),
         tolerance=size.tolerance,
         claims=[
             *ALWAYS,
@@ -162,16 +149,15 @@ def layers_in_a_loop(size: lm.Size) -> Computation:
 
 
 @CASES.workload("lm-step-with-logits-in-chunks-vs-all-at-once", sizes=LOGITS)
-def logits_in_chunks(size: Chunked) -> Computation:
+def logits_in_chunks(model: Extent) -> Computation:
     """Logits of some tokens at a time against all at once."""
-    model = size.model
     return stepping(
-        donating(model, in_one_loop, partial(in_chunks, chunks=size.chunks)),
+        donating(model, in_one_loop, partial(in_chunks, chunks=model.chunks)),
         donating(model, in_one_loop, at_once),
         make_args(model),
         # Made forward, made again on the way back, and multiplied with both of their operands there.
-        flops=model.blocks_flops + 4 * model.logits_flops,
-        amount=model.amount,
+        flops=lm.blocks_flops(model) + 4 * lm.logits_flops(model),
+        amount=lm.amount(model),
         tolerance=model.tolerance,
         claims=[
             *ALWAYS,

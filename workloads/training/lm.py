@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,62 +12,43 @@ from flax import linen, nnx
 from flax.training.train_state import TrainState
 
 from jaxgate import Amount, Computation, Family, claim
-from workloads.parts import Tree
+from workloads.parts import Extent, Tree, sizes
 from workloads.training.states import ALWAYS, adamw, cross_entropy, filled, stepping, zeros
 from workloads.training.transformer import EPSILON, Block, attend, forward_flops
 
 CASES = Family("training")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """Extents of the model and its data.
-
-    Attributes:
-        batch: Sequences of one step.
-        tokens: Length of each.
-        vocabulary: Tokens that there are; their embedding is also what the result is multiplied with.
-        dtype: Type of activations and products; parameters are float32.
-        tolerance: Between subject and reference, relative.
-    """
-
-    batch: int
-    tokens: int
-    vocabulary: int
-    width: int
-    layers: int
-    heads: int
-    dtype: str = "float32"
-    tolerance: float = 1e-3
-
-    @property
-    def amount(self) -> Amount:
-        """What a step gets done."""
-        return Amount(count=self.batch * self.tokens, unit="tokens")
-
-    @property
-    def blocks_flops(self) -> int:
-        """Of a step, without the logits: the way back costs twice the forward pass."""
-        return 3 * self.layers * forward_flops(self.batch, self.tokens, self.width)
-
-    @property
-    def logits_flops(self) -> int:
-        """Of the logits, one forward pass."""
-        return 2 * self.batch * self.tokens * self.width * self.vocabulary
+SIZES = sizes(
+    batch=4,  # sequences of one step
+    tokens=(32, 1024),  # length of each
+    vocabulary=(128, 50304),  # tokens that there are; their embedding is also what the result is multiplied with
+    width=(64, 768),
+    layers=(2, 12),
+    heads=(2, 12),
+    dtype=("float32", "bfloat16"),  # type of activations and products; parameters are float32
+    tolerance=(1e-3, 5e-2),
+)
 
 
-SIZES: dict[Literal["small", "full"], Size] = {
-    "small": Size(batch=4, tokens=32, vocabulary=128, width=64, layers=2, heads=2),
-    "full": Size(
-        batch=4, tokens=1024, vocabulary=50304, width=768, layers=12, heads=12, dtype="bfloat16", tolerance=5e-2
-    ),
-}
+def amount(size: Extent) -> Amount:
+    """What a step gets done."""
+    return Amount(count=size.batch * size.tokens, unit="tokens")
+
+
+def blocks_flops(size: Extent) -> int:
+    """Of a step, without the logits: the way back costs twice the forward pass."""
+    return 3 * size.layers * forward_flops(size.batch, size.tokens, size.width)
+
+
+def logits_flops(size: Extent) -> int:
+    """Of the logits, one forward pass."""
+    return 2 * size.batch * size.tokens * size.width * size.vocabulary
 
 
 class LM(nnx.Module):  # type: ignore[misc]  # flax is partly typed, differently on each line
     """Embeddings, causal blocks, and logits by the same embeddings."""
 
-    def __init__(self, size: Size, rngs: nnx.Rngs) -> None:
+    def __init__(self, size: Extent, rngs: nnx.Rngs) -> None:
         self.embed = nnx.Embed(size.vocabulary, size.width, dtype=size.dtype, rngs=rngs)
         self.positions = nnx.Param(jnp.zeros((size.tokens, size.width)))
         self.blocks = nnx.List(
@@ -88,7 +68,7 @@ class LM(nnx.Module):  # type: ignore[misc]  # flax is partly typed, differently
 class LinenBlock(linen.Module):  # type: ignore[misc]
     """The block of ``transformer.Block``, its arrays under the same names."""
 
-    size: Size
+    size: Extent
 
     @linen.compact  # type: ignore[untyped-decorator]
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -107,7 +87,7 @@ class LinenBlock(linen.Module):  # type: ignore[misc]
 class LinenLM(linen.Module):  # type: ignore[misc]
     """The model of ``LM``; what is a list there is numbered names here."""
 
-    size: Size
+    size: Extent
 
     @linen.compact  # type: ignore[untyped-decorator]
     def __call__(self, tokens: jax.Array) -> jax.Array:
@@ -122,7 +102,7 @@ class LinenLM(linen.Module):  # type: ignore[misc]
         return embed.attend(linen.LayerNorm(epsilon=EPSILON, dtype=size.dtype, name="norm")(x))
 
 
-def nnx_loss(size: Size) -> Callable[..., jax.Array]:
+def nnx_loss(size: Extent) -> Callable[..., jax.Array]:
     """The module as a pure function of its parameters: split once, merged inside the step."""
     definition, _ = nnx.split(abstract(size))
 
@@ -142,7 +122,7 @@ def linen_step(state: TrainState, tokens: jax.Array, following: jax.Array) -> tu
     return state.apply_gradients(grads=grads), loss
 
 
-def nnx_step_of_train_state(size: Size) -> Callable[..., tuple[TrainState, jax.Array]]:
+def nnx_step_of_train_state(size: Extent) -> Callable[..., tuple[TrainState, jax.Array]]:
     """The same step over the same state, with the model in NNX."""
     loss_of, (_, like) = nnx_loss(size), nnx.split(abstract(size))
 
@@ -160,19 +140,19 @@ def nnx_step_of_train_state(size: Size) -> Callable[..., tuple[TrainState, jax.A
     return step
 
 
-def abstract(size: Size) -> LM:
+def abstract(size: Extent) -> LM:
     """The module with shapes in place of arrays."""
     return nnx.eval_shape(lambda: LM(size, nnx.Rngs(0)))
 
 
-def make_batch(size: Size) -> tuple[Any, Any]:
+def make_batch(size: Extent) -> tuple[Any, Any]:
     """Tokens [batch, tokens], and the token that follows each."""
     text = np.random.default_rng(1).integers(0, size.vocabulary, (size.batch, size.tokens + 1), dtype=np.int32)
     return text[:, :-1], text[:, 1:]
 
 
 @CASES.workload("lm-step-in-linen-with-train-state-vs-nnx", sizes=SIZES)
-def with_linen(size: Size) -> Computation:
+def with_linen(size: Extent) -> Computation:
     """The step in Linen with a ``TrainState``, against the same with the model in NNX."""
     model = LinenLM(size)
     shapes = jax.eval_shape(model.init, jax.random.key(0), jax.ShapeDtypeStruct((size.batch, size.tokens), jnp.int32))
@@ -185,8 +165,8 @@ def with_linen(size: Size) -> Computation:
         jax.jit(linen_step, donate_argnums=0),
         jax.jit(nnx_step_of_train_state(size), donate_argnums=0),
         jax.device_put((state, *make_batch(size))),
-        flops=size.blocks_flops + 3 * size.logits_flops,
-        amount=size.amount,
+        flops=blocks_flops(size) + 3 * logits_flops(size),
+        amount=amount(size),
         tolerance=size.tolerance,
         claims=[
             *ALWAYS,

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import optax
 from flax import nnx
 
 from jaxgate import Batch, Computation, Family, claim
-from workloads.parts import Tree
+from workloads.parts import Extent, Tree, sizes
 from workloads.training import vit
 from workloads.training.states import cross_entropy, filled
 
 CASES = Family("training")
 
 RATE = 0.1
-SIZES: dict[Literal["small", "full"], vit.Size] = {
-    "small": replace(vit.SIZES["small"], layers=1),
-    "full": vit.SIZES["full"],
-}
+SIZES = sizes(vit.SIZES, layers=(1, 12))
 
 
 def gradients(model: vit.ViT, images: jax.Array, labels: jax.Array) -> tuple[jax.Array, Tree]:
@@ -47,7 +43,7 @@ def optimiser_outside(model: vit.ViT, optimizer: nnx.Optimizer, images: jax.Arra
     return loss
 
 
-def make_objects(size: vit.Size) -> tuple[vit.ViT, nnx.Optimizer]:
+def make_objects(size: Extent) -> tuple[vit.ViT, nnx.Optimizer]:
     """Model and optimiser, with arrays."""
 
     def make() -> tuple[vit.ViT, nnx.Optimizer]:
@@ -59,7 +55,7 @@ def make_objects(size: vit.Size) -> tuple[vit.ViT, nnx.Optimizer]:
 
 
 @CASES.workload("vit-step-whole-under-nnx-jit-vs-its-optimiser-outside", sizes=SIZES)
-def body(size: vit.Size) -> Computation:
+def body(size: Extent) -> Computation:
     """One call for the whole step, against the optimiser outside."""
     _, _, images, labels = vit.make_args(size, optax.sgd(RATE))
 

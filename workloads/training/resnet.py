@@ -7,9 +7,8 @@ batch normalisation are a part of that state and go from step to step.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +17,7 @@ import optax
 from flax import nnx
 
 from jaxgate import Amount, Claim, Computation, Family, claim
-from workloads.parts import Tree, drawing, over_samples
+from workloads.parts import Extent, Tree, drawing, over_samples, sizes
 from workloads.training.states import ALWAYS, cross_entropy, filled, stepping
 
 CASES = Family("training")
@@ -30,69 +29,45 @@ EPSILON = 1e-5
 EXPANSION = 4
 """How many times wider a block's result is than what it computes with."""
 
+SIZES = sizes(
+    batch=(8, 64),  # images of one step, ``image`` x ``image`` pixels of three colours
+    image=(32, 224),
+    stem=(3, 7),  # pixels along each side of the first kernel
+    width=(16, 64),  # channels that the first stage computes with; each other stage has twice those of the one before
+    stages=((1, 1), (3, 4, 6, 3)),  # blocks in each stage
+    classes=(10, 1000),
+    dtype=("float32", "bfloat16"),  # type of activations and products; parameters and statistics are float32
+    tolerance=(1e-3, 0.5),
+)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """Extents of the model and its data.
-
-    Attributes:
-        batch: Images of one step, ``image`` x ``image`` pixels of three colours.
-        stem: Pixels along each side of the first kernel.
-        width: Channels that the first stage computes with; each other stage has twice those of the one before.
-        stages: Blocks in each stage.
-        dtype: Type of activations and products; parameters and statistics are float32.
-        tolerance: Between subject and reference, relative.
-    """
-
-    batch: int
-    image: int
-    stem: int
-    width: int
-    stages: tuple[int, ...]
-    classes: int
-    dtype: str = "float32"
-    tolerance: float = 1e-3
-
-    @property
-    def blocks(self) -> tuple[tuple[int, int, int], ...]:
-        """Of each block its channels on the way in, those that it computes with, and its stride."""
-        found, inputs = [], self.width
-        for stage, count in enumerate(self.stages):
-            width = self.width * 2**stage
-            for index in range(count):
-                found.append((inputs, width, 2 if stage and not index else 1))
-                inputs = width * EXPANSION
-        return tuple(found)
-
-    @property
-    def step_flops(self) -> int:
-        """Three times the forward pass, but for the first product: nobody asks for the gradient of an image."""
-        side = self.image // 2
-        first = 2 * self.batch * side**2 * self.stem**2 * 3 * self.width
-        side //= 2
-        rest = 0
-        for inputs, width, stride in self.blocks:
-            rest += side**2 * inputs * width
-            side //= stride
-            rest += side**2 * (9 * width**2 + width * width * EXPANSION)
-            rest += side**2 * inputs * width * EXPANSION if _widens(inputs, width, stride) else 0
-        head = self.blocks[-1][1] * EXPANSION * self.classes
-        return 2 * first + 3 * 2 * self.batch * (rest + head)
-
-
-SIZES: dict[Literal["small", "full"], Size] = {
-    "small": Size(batch=8, image=32, stem=3, width=16, stages=(1, 1), classes=10),
-    # Rounding to bfloat16 grows through 53 convolutions; what is compared there is one function compiled twice.
-    "full": Size(
-        batch=64, image=224, stem=7, width=64, stages=(3, 4, 6, 3), classes=1000, dtype="bfloat16", tolerance=0.5
-    ),
-}
-
-BY_HAND: dict[Literal["small", "full"], Size] = {
-    "small": SIZES["small"],
-    "full": Size(batch=64, image=224, stem=7, width=64, stages=(1, 1, 1, 1), classes=1000, tolerance=5e-2),
-}
+BY_HAND = sizes(SIZES, stages=((1, 1), (1, 1, 1, 1)), dtype="float32", tolerance=(1e-3, 5e-2))
 """In float32 and less deep, so that two ways to write a step agree closely enough for a check."""
+
+
+def blocks_of(size: Extent) -> tuple[tuple[int, int, int], ...]:
+    """Of each block its channels on the way in, those that it computes with, and its stride."""
+    found, inputs = [], size.width
+    for stage, count in enumerate(size.stages):
+        width = size.width * 2**stage
+        for index in range(count):
+            found.append((inputs, width, 2 if stage and not index else 1))
+            inputs = width * EXPANSION
+    return tuple(found)
+
+
+def step_flops(size: Extent) -> int:
+    """Three times the forward pass, but for the first product: nobody asks for the gradient of an image."""
+    side = size.image // 2
+    first = 2 * size.batch * side**2 * size.stem**2 * 3 * size.width
+    side //= 2
+    rest = 0
+    for inputs, width, stride in blocks_of(size):
+        rest += side**2 * inputs * width
+        side //= stride
+        rest += side**2 * (9 * width**2 + width * width * EXPANSION)
+        rest += side**2 * inputs * width * EXPANSION if _widens(inputs, width, stride) else 0
+    head = blocks_of(size)[-1][1] * EXPANSION * size.classes
+    return 2 * first + 3 * 2 * size.batch * (rest + head)
 
 
 def _widens(inputs: int, width: int, stride: int) -> bool:
@@ -132,10 +107,10 @@ class Bottleneck(nnx.Module):  # type: ignore[misc]
 class ResNet(nnx.Module):  # type: ignore[misc]
     """A first convolution, stages of blocks, and a class read from the average over all pixels."""
 
-    def __init__(self, size: Size, rngs: nnx.Rngs) -> None:
+    def __init__(self, size: Extent, rngs: nnx.Rngs) -> None:
         self.stem = Normalised(3, size.width, size.stem, stride=2, dtype=size.dtype, rngs=rngs)
-        self.blocks = nnx.List([Bottleneck(*block, size.dtype, rngs) for block in size.blocks])
-        self.head = nnx.Linear(size.blocks[-1][1] * EXPANSION, size.classes, dtype=size.dtype, rngs=rngs)
+        self.blocks = nnx.List([Bottleneck(*block, size.dtype, rngs) for block in blocks_of(size)])
+        self.head = nnx.Linear(blocks_of(size)[-1][1] * EXPANSION, size.classes, dtype=size.dtype, rngs=rngs)
 
     def __call__(self, images: jax.Array) -> jax.Array:
         """Classify: images [batch, image, image, 3] to [batch, classes]."""
@@ -145,7 +120,7 @@ class ResNet(nnx.Module):  # type: ignore[misc]
         return self.head(x.mean((1, 2)))
 
 
-def modules(size: Size) -> tuple[ResNet, nnx.Optimizer]:
+def modules(size: Extent) -> tuple[ResNet, nnx.Optimizer]:
     """Model and optimiser with shapes in place of arrays."""
 
     def make() -> tuple[ResNet, nnx.Optimizer]:
@@ -155,7 +130,7 @@ def modules(size: Size) -> tuple[ResNet, nnx.Optimizer]:
     return nnx.eval_shape(make)
 
 
-def nnx_step(size: Size) -> Callable[..., tuple[nnx.State, jax.Array]]:
+def nnx_step(size: Extent) -> Callable[..., tuple[nnx.State, jax.Array]]:
     """One step of the two modules as a pure function of their state: split once, merged inside."""
     definition, _ = nnx.split(modules(size))
 
@@ -192,20 +167,20 @@ def _plain_block(block: Tree, x: jax.Array, stride: int, dtype: str) -> tuple[ja
     return jax.nn.relu(inner + x), running
 
 
-def plain_loss(size: Size, model: Tree, images: jax.Array, labels: jax.Array) -> tuple[jax.Array, Tree]:
+def plain_loss(size: Extent, model: Tree, images: jax.Array, labels: jax.Array) -> tuple[jax.Array, Tree]:
     """The loss, and the new running statistics as aux."""
     x, stem = _plain_normalised(model["stem"], images, 2, size.dtype)
     # The lowest value as a plain number: JAX knows the gradient of a maximum only if it sees that it is one.
     x = jax.lax.reduce_window(jax.nn.relu(x), -np.inf, jax.lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
     blocks = {}
-    for index, (_, _, stride) in enumerate(size.blocks):
+    for index, (_, _, stride) in enumerate(blocks_of(size)):
         x, blocks[index] = _plain_block(model["blocks"][index], x, stride, size.dtype)
     logits = x.mean((1, 2)) @ model["head"]["kernel"].astype(size.dtype) + model["head"]["bias"].astype(size.dtype)
     scores = jax.nn.log_softmax(logits.astype(jnp.float32))
     return -jnp.mean(jnp.take_along_axis(scores, labels[:, None], axis=1)), {"stem": stem, "blocks": blocks}
 
 
-def plain_step(size: Size) -> Callable[..., tuple[nnx.State, jax.Array]]:
+def plain_step(size: Extent) -> Callable[..., tuple[nnx.State, jax.Array]]:
     """The same step without a framework, over the state that the modules keep."""
 
     def step(state: nnx.State, images: jax.Array, labels: jax.Array) -> tuple[nnx.State, jax.Array]:
@@ -236,7 +211,7 @@ def plain_step(size: Size) -> Callable[..., tuple[nnx.State, jax.Array]]:
     return step
 
 
-def make_args(size: Size) -> tuple[Any, ...]:
+def make_args(size: Extent) -> tuple[Any, ...]:
     """The state of model and optimiser, images [batch, image, image, 3] and labels [batch]."""
     state = filled(nnx.split(modules(size))[1])
     images = drawing(1)((size.batch, size.image, size.image, 3))
@@ -244,14 +219,14 @@ def make_args(size: Size) -> tuple[Any, ...]:
     return jax.device_put((state, images, labels))
 
 
-def compared(size: Size, reference: Callable[..., Any], claims: Sequence[Claim]) -> Computation:
+def compared(size: Extent, reference: Callable[..., Any], claims: Sequence[Claim]) -> Computation:
     """The step in NNX with its state donated, against another."""
     args = make_args(size)
     return stepping(
         jax.jit(nnx_step(size), donate_argnums=0),
         reference,
         args,
-        flops=size.step_flops,
+        flops=step_flops(size),
         amount=Amount(count=size.batch, unit="images"),
         tolerance=size.tolerance,
         claims=claims,
@@ -260,7 +235,7 @@ def compared(size: Size, reference: Callable[..., Any], claims: Sequence[Claim])
 
 
 @CASES.workload("resnet-step-with-batch-statistics-in-nnx-vs-threaded-by-hand", sizes=BY_HAND)
-def by_hand(size: Size) -> Computation:
+def by_hand(size: Extent) -> Computation:
     """Against a step that threads the statistics by hand."""
     claims = [
         *ALWAYS,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +12,7 @@ import optax
 from flax import nnx
 
 from jaxgate import Amount, Claim, Computation, Family, claim
-from workloads.parts import Tree, drawing, over_samples
+from workloads.parts import Extent, Tree, drawing, over_samples, sizes
 from workloads.training.states import (
     ALWAYS,
     DONATED,
@@ -29,58 +28,40 @@ from workloads.training.transformer import Block, forward_flops, plain_block, pl
 
 CASES = Family("training")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """Extents of the model and its data.
-
-    Attributes:
-        batch: Images of one step, ``image`` x ``image`` pixels of three colours.
-        patch: Pixels along each side of what becomes a token.
-        dtype: Type of activations and products; parameters are float32.
-        tolerance: Between subject and reference, relative.
-    """
-
-    batch: int
-    image: int
-    patch: int
-    width: int
-    layers: int
-    heads: int
-    classes: int
-    dtype: str = "float32"
-    tolerance: float = 3e-5  # a ten-thousandth is what one step of decay takes
-
-    @property
-    def patches(self) -> int:
-        """Of one image."""
-        return (self.image // self.patch) ** 2
-
-    @property
-    def step_flops(self) -> int:
-        """Three times the forward pass, but for the first product: nobody asks for the gradient of an image."""
-        first = 2 * self.batch * self.patches * 3 * self.patch**2 * self.width
-        blocks = self.layers * forward_flops(self.batch, self.patches + 1, self.width)
-        return 2 * first + 3 * (blocks + 2 * self.batch * self.width * self.classes)
+SIZES = sizes(
+    batch=(8, 32),  # images of one step, ``image`` x ``image`` pixels of three colours
+    image=(32, 224),
+    patch=(8, 16),  # pixels along each side of what becomes a token
+    width=(64, 768),
+    layers=(2, 12),
+    heads=(2, 12),
+    classes=(10, 1000),
+    dtype=("float32", "bfloat16"),  # type of activations and products; parameters are float32
+    tolerance=(3e-5, 5e-2),
+)
 
 
-SIZES: dict[Literal["small", "full"], Size] = {
-    "small": Size(batch=8, image=32, patch=8, width=64, layers=2, heads=2, classes=10),
-    "full": Size(
-        batch=32, image=224, patch=16, width=768, layers=12, heads=12, classes=1000, dtype="bfloat16", tolerance=5e-2
-    ),
-}
+def patches_of(size: Extent) -> int:
+    """Of one image."""
+    return (size.image // size.patch) ** 2
+
+
+def step_flops(size: Extent) -> int:
+    """Three times the forward pass, but for the first product: nobody asks for the gradient of an image."""
+    first = 2 * size.batch * patches_of(size) * 3 * size.patch**2 * size.width
+    blocks = size.layers * forward_flops(size.batch, patches_of(size) + 1, size.width)
+    return 2 * first + 3 * (blocks + 2 * size.batch * size.width * size.classes)
 
 
 class ViT(nnx.Module):  # type: ignore[misc]
     """Patches and a first token of its own, blocks, and a class read from that token."""
 
-    def __init__(self, size: Size, rngs: nnx.Rngs) -> None:
+    def __init__(self, size: Extent, rngs: nnx.Rngs) -> None:
         side = (size.patch, size.patch)
         self.dtype = size.dtype
         self.patches = nnx.Conv(3, size.width, side, strides=side, padding="VALID", dtype=size.dtype, rngs=rngs)
         self.first = nnx.Param(jnp.zeros((1, 1, size.width)))
-        self.positions = nnx.Param(jnp.zeros((size.patches + 1, size.width)))
+        self.positions = nnx.Param(jnp.zeros((patches_of(size) + 1, size.width)))
         self.blocks = nnx.List(
             [Block(size.width, size.heads, size.dtype, rngs, causal=False) for _ in range(size.layers)]
         )
@@ -102,7 +83,7 @@ def with_first(patches: jax.Array, first: jax.Array, positions: jax.Array, dtype
     return jnp.concatenate([beginning, tokens], axis=1) + positions.astype(dtype)
 
 
-def nnx_loss(size: Size) -> Callable[..., jax.Array]:
+def nnx_loss(size: Extent) -> Callable[..., jax.Array]:
     """The module as a pure function of its parameters: split once, merged inside the step."""
     definition, _ = nnx.split(abstract(size))
 
@@ -112,13 +93,13 @@ def nnx_loss(size: Size) -> Callable[..., jax.Array]:
     return loss_of
 
 
-def plain_loss(size: Size) -> Callable[..., jax.Array]:
+def plain_loss(size: Extent) -> Callable[..., jax.Array]:
     """The same without a framework."""
 
     def loss_of(params: nnx.State, images: jax.Array, labels: jax.Array) -> jax.Array:
         tree = nnx.to_pure_dict(params)
         cut = (len(images), size.image // size.patch, size.patch, size.image // size.patch, size.patch, 3)
-        pixels = images.reshape(cut).swapaxes(2, 3).reshape(len(images), size.patches, -1)
+        pixels = images.reshape(cut).swapaxes(2, 3).reshape(len(images), patches_of(size), -1)
         kernel = tree["patches"]["kernel"].reshape(-1, size.width)
         patches = plain_linear({"kernel": kernel, "bias": tree["patches"]["bias"]}, pixels, size.dtype)
         x = with_first(patches, tree["first"], tree["positions"], size.dtype)
@@ -152,12 +133,12 @@ def adamw_by_hand(loss_of: Callable[..., jax.Array]) -> Callable[..., Any]:
     return step
 
 
-def abstract(size: Size) -> ViT:
+def abstract(size: Extent) -> ViT:
     """The module with shapes in place of arrays."""
     return nnx.eval_shape(lambda: ViT(size, nnx.Rngs(0)))
 
 
-def make_args(size: Size, optimiser: optax.GradientTransformation) -> tuple[Any, ...]:
+def make_args(size: Extent, optimiser: optax.GradientTransformation) -> tuple[Any, ...]:
     """Parameters, optimiser state, images [batch, image, image, 3] and labels [batch]."""
     params = filled(nnx.split(abstract(size))[1])
     opt_state = zeros(jax.eval_shape(optimiser.init, params))
@@ -166,14 +147,14 @@ def make_args(size: Size, optimiser: optax.GradientTransformation) -> tuple[Any,
     return jax.device_put((params, opt_state, images, labels))
 
 
-def compared(size: Size, reference: Callable[..., Any], claims: Sequence[Claim]) -> Computation:
+def compared(size: Extent, reference: Callable[..., Any], claims: Sequence[Claim]) -> Computation:
     """The step in NNX with its state donated, against another."""
     args = make_args(size, adamw())
     return stepping(
         jax.jit(train_step(nnx_loss(size), adamw()), donate_argnums=(0, 1)),
         reference,
         args,
-        flops=size.step_flops,
+        flops=step_flops(size),
         amount=Amount(count=size.batch, unit="images"),
         tolerance=size.tolerance,
         claims=claims,
@@ -182,13 +163,13 @@ def compared(size: Size, reference: Callable[..., Any], claims: Sequence[Claim])
 
 
 @CASES.workload("vit-adamw-step-in-nnx-donated-vs-copied", sizes=SIZES)
-def donated(size: Size) -> Computation:
+def donated(size: Extent) -> Computation:
     """Against the same step, which copies its state."""
     return compared(size, jax.jit(train_step(nnx_loss(size), adamw())), DONATED)
 
 
 @CASES.workload("vit-adamw-step-with-decay-of-kernels-only-vs-written-by-hand", sizes=SIZES)
-def by_hand(size: Size) -> Computation:
+def by_hand(size: Extent) -> Computation:
     """Against the same step without frameworks."""
     claims = [
         *ALWAYS,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
-from workloads.parts import Tree, drawing
+from workloads.parts import Extent, Tree, drawing, sizes
 
 RATE = 0.1  # of plain gradient descent
 MOMENTUM = 0.9  # of the running statistics
@@ -21,29 +20,16 @@ TOLERANCE = 1e-3
 Loss = Callable[..., tuple[jax.Array, Tree]]
 """A loss with auxiliary results: (params, running, x, labels) to (loss, aux)."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """A classifier with ``layers`` square layers, and the samples of one step, on all devices together."""
-
-    batch: int
-    width: int
-    layers: int
-    classes: int
-
-    @property
-    def forward_flops(self) -> int:
-        """Of one forward pass."""
-        return 2 * self.batch * self.width * (self.layers * self.width + self.classes)
+SIZES = sizes(batch=(64, 4096), width=(64, 4096), layers=(4, 8), classes=(16, 1024))
+"""A classifier with ``layers`` square layers, and the samples of one step, on all devices together."""
 
 
-SIZES: dict[Literal["small", "full"], Size] = {
-    "small": Size(batch=64, width=64, layers=4, classes=16),
-    "full": Size(batch=4096, width=4096, layers=8, classes=1024),
-}
+def forward_flops(size: Extent) -> int:
+    """Of one forward pass."""
+    return 2 * size.batch * size.width * (size.layers * size.width + size.classes)
 
 
-def make_state(size: Size) -> Tree:
+def make_state(size: Extent) -> Tree:
     """Draw parameters ([layers, width, width], [width, classes]) and running statistics [layers, width]; NumPy arrays."""
     draw = drawing()
     scale = np.float32(size.width**-0.5)
@@ -53,7 +39,7 @@ def make_state(size: Size) -> Tree:
     return params, {"mean": np.zeros(lines, np.float32), "square": np.ones(lines, np.float32)}
 
 
-def make_batch(size: Size) -> tuple[Any, Any]:
+def make_batch(size: Extent) -> tuple[Any, Any]:
     """Draw inputs [batch, width] and integer labels [batch]; NumPy arrays."""
     labels = np.random.default_rng(1).integers(size.classes, size=size.batch, dtype=np.int32)
     return drawing(2)((size.batch, size.width)), labels

@@ -10,13 +10,13 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxgate import Amount, Batch, Computation, Family, claim
-from workloads.parts import Tree, descend, grid
+from workloads.parts import Extent, Tree, descend, grid
 from workloads.value_and_grad.network import (
     RATE,
     SIZES,
     TOLERANCE,
     Loss,
-    Size,
+    forward_flops,
     make_batch,
     make_state,
     normalised_loss,
@@ -93,7 +93,7 @@ SENT_ONCE = (
 
 
 def computation(
-    size: Size, jitted: Callable[[Any], Any], args: tuple[Any, ...], loss_of: Loss, **more: Any
+    size: Extent, jitted: Callable[[Any], Any], args: tuple[Any, ...], loss_of: Loss, **more: Any
 ) -> Computation:
     """One pass against two, both made ready by ``jitted``."""
     return Computation(
@@ -102,7 +102,7 @@ def computation(
         args=args,
         carry=0,
         amount=Amount(count=size.batch, unit="samples"),
-        analytic_flops=3 * size.forward_flops,  # forward, gradients of the weights, gradients of the inputs
+        analytic_flops=3 * forward_flops(size),  # forward, gradients of the weights, gradients of the inputs
         rtol=TOLERANCE,
         atol=TOLERANCE,
         **more,
@@ -110,7 +110,7 @@ def computation(
 
 
 @CASES.workload("loss-and-accuracy-under-jit-in-one-pass-vs-two", sizes=SIZES)
-def under_jit(size: Size) -> Computation:
+def under_jit(size: Extent) -> Computation:
     """On one device."""
     args = jax.device_put((make_state(size), *make_batch(size)))
     return computation(
@@ -124,7 +124,7 @@ def under_jit(size: Size) -> Computation:
 
 
 @CASES.workload("loss-and-batch-statistics-under-pmap-on-8-devices-in-one-pass-vs-two", sizes=SIZES, devices=DEVICES)
-def under_pmap(size: Size) -> Computation:
+def under_pmap(size: Extent) -> Computation:
     """A copy of the state on each device, [devices, ...], and a part of the batch, [devices, batch / devices, ...]."""
     each = NamedSharding(grid(data=DEVICES), PartitionSpec("data"))
     state = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (DEVICES, *leaf.shape)), make_state(size))
@@ -140,7 +140,7 @@ def under_pmap(size: Size) -> Computation:
 
 
 @CASES.workload("loss-and-batch-statistics-on-a-mesh-of-8-in-one-pass-vs-two", sizes=SIZES, devices=DEVICES)
-def on_a_mesh(size: Size) -> Computation:
+def on_a_mesh(size: Extent) -> Computation:
     """The state replicated, the batch divided; the compiler adds the communication."""
     mesh = grid(data=DEVICES)
     replicated, divided = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("data"))

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate import Batch, Computation, Family, claim
-from workloads.parts import Tree, descend, drawing, over_samples, squared_error
-from workloads.value_and_grad.network import RATE, SIZES, Size
+from workloads.parts import Extent, Tree, descend, drawing, over_samples, squared_error
+from workloads.value_and_grad.network import RATE, SIZES
 
 CASES = Family("value_and_grad")
 
@@ -41,7 +41,7 @@ def one_by_one(encoder: jax.Array, decoder: jax.Array, x: jax.Array) -> tuple[An
 
 
 @CASES.workload("gradients-of-two-arguments-together-vs-one-by-one", sizes=SIZES)
-def two_arguments(size: Size) -> Computation:
+def two_arguments(size: Extent) -> Computation:
     """Encoder and decoder trained together, donated both."""
     draw = drawing()
     shape = (size.layers, size.width, size.width)

@@ -11,15 +11,15 @@ from typing import Any
 import jax
 
 from jaxgate import Batch, Computation, Family, claim
-from workloads.parts import Tree
-from workloads.value_and_grad.network import SIZES, TOLERANCE, Size, make_batch, make_state, plain_loss
+from workloads.parts import Extent, Tree
+from workloads.value_and_grad.network import SIZES, TOLERANCE, make_batch, make_state, plain_loss
 from workloads.value_and_grad.placed import one_pass, train_step
 
 CASES = Family("value_and_grad")
 
 
 @CASES.workload("loss-and-metrics-from-one-program-vs-two", sizes=SIZES)
-def two_programs(size: Size) -> Computation:
+def two_programs(size: Extent) -> Computation:
     """A training loop's body on the host: one program, against one for the step and one for the metrics before it."""
     step = jax.jit(train_step(one_pass(plain_loss)))
     metrics_of = jax.jit(plain_loss)

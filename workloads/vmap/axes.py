@@ -6,16 +6,14 @@ many copies as there are instances.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Alternative, Amount, Batch, Computation, Family, Size, claim
-from workloads.parts import Tree, drawing, fused_on_gpu, mlp, mlp_params
+from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
+from workloads.parts import Extent, Tree, drawing, fused_on_gpu, mlp, mlp_params, sizes
 
 CASES = Family("vmap")
 
@@ -26,22 +24,8 @@ SAME_WORK = claim("matmul_flops == analytic_flops", "the same multiplications, e
 ONE_BODY = claim("stablehlo_ops <= 0.5 * reference", "vmap holds the function once, the loop once for each instance")
 SHARED = claim("argument_bytes <= 0.5 * alternatives", "the data is there once, not once for each member")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
-    """Sequences of tokens and a network with one hidden layer that scores them."""
-
-    time: int
-    batch: int
-    features: int
-    hidden: int
-    vocabulary: int
-
-
-TOKENS: Mapping[Size, Tokens] = {
-    "small": Tokens(time=4, batch=6, features=128, hidden=256, vocabulary=512),
-    "full": Tokens(time=8, batch=16, features=1024, hidden=4096, vocabulary=32768),
-}
+TOKENS = sizes(time=(4, 8), batch=(6, 16), features=(128, 1024), hidden=(256, 4096), vocabulary=(512, 32768))
+"""Sequences of tokens and a network with one hidden layer that scores them."""
 
 
 def token_score(params: Tree, x: jax.Array, token: jax.Array) -> jax.Array:
@@ -65,7 +49,7 @@ def nested_loops(params: Tree, xs: jax.Array, tokens: jax.Array) -> jax.Array:
 
 
 @CASES.workload("token-scores-nested-over-time-and-batch-vmap-vs-loops", sizes=TOKENS)
-def token_scores(size: Tokens) -> Computation:
+def token_scores(size: Extent) -> Computation:
     """Scores of every token of every sequence."""
     draw = drawing()
     params = {
@@ -93,20 +77,8 @@ def token_scores(size: Tokens) -> Computation:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ensemble:
-    """Networks of one shape, and the batch that all of them see."""
-
-    members: int
-    width: int
-    layers: int
-    batch: int
-
-
-ENSEMBLES: Mapping[Size, Ensemble] = {
-    "small": Ensemble(members=8, width=48, layers=2, batch=256),
-    "full": Ensemble(members=16, width=512, layers=4, batch=8192),
-}
+ENSEMBLES = sizes(members=(8, 16), width=(48, 512), layers=(2, 4), batch=(256, 8192))
+"""Networks of one shape, and the batch that all of them see."""
 
 
 def each_member(function: Any) -> Any:
@@ -125,7 +97,7 @@ def one_by_one(function: Any) -> Any:
     return over_members
 
 
-def make_ensemble(size: Ensemble) -> Any:
+def make_ensemble(size: Extent) -> Any:
     """Draw the members' stacked parameters and the shared x and y [batch, width]."""
     draw = drawing()
     members = [mlp_params(draw, size.width, size.layers) for _ in range(size.members)]
@@ -139,7 +111,7 @@ def repeated(array: jax.Array, times: int) -> jax.ShapeDtypeStruct:
 
 
 @CASES.workload("ensemble-predictions-on-shared-data-vmap-vs-loop", sizes=ENSEMBLES)
-def ensemble_predictions(size: Ensemble) -> Computation:
+def ensemble_predictions(size: Extent) -> Computation:
     """What every member says about the shared batch."""
     members, x, _ = make_ensemble(size)
     return Computation(
@@ -156,20 +128,8 @@ def ensemble_predictions(size: Ensemble) -> Computation:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """A table of rows, and readers that each ask it several questions."""
-
-    readers: int
-    questions: int
-    rows: int
-    width: int
-
-
-MEMORIES: Mapping[Size, Memory] = {
-    "small": Memory(readers=32, questions=4, rows=128, width=32),
-    "full": Memory(readers=256, questions=128, rows=4096, width=512),
-}
+MEMORIES = sizes(readers=(32, 256), questions=(4, 128), rows=(128, 4096), width=(32, 512))
+"""A table of rows, and readers that each ask it several questions."""
 
 
 def read(questions: jax.Array, table: jax.Array) -> jax.Array:
@@ -188,7 +148,7 @@ def read_copies(questions: jax.Array, table: jax.Array) -> jax.Array:
 
 
 @CASES.workload("reads-of-a-shared-table-broadcast-vs-tiled", sizes=MEMORIES)
-def table_reads(size: Memory) -> Computation:
+def table_reads(size: Extent) -> Computation:
     """Readers of one table, which is shared against copied."""
     draw = drawing()
     scale = np.float32(size.width**-0.5)

@@ -6,22 +6,19 @@ examples at once, each as large as the parameters; in chunks no more than a chun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 
-from jaxgate import Alternative, Batch, Computation, Family, Size, claim
-from workloads.parts import Tree
-from workloads.vmap.examples import RTOL, Batched, Examples, batched, gradient_flops, loss, make_inputs
+from jaxgate import Alternative, Batch, Computation, Family, claim
+from workloads.parts import Extent, Tree, sizes
+from workloads.vmap.examples import RTOL, Batched, batched, gradient_flops, loss, make_inputs
 
 CASES = Family("vmap")
 
-SIZES: Mapping[Size, Examples] = {
-    # Of both sizes of chunk some examples are left over: a chunk that is not full must not be dropped.
-    "small": Examples(width=64, layers=2, time=4, examples=164),
-    "full": Examples(width=1024, layers=4, time=128, examples=260),
-}
+SIZES = sizes(width=(64, 1024), layers=(2, 4), time=(4, 128), examples=(164, 260))
+"""Of both sizes of chunk some examples are left over: a chunk that is not full must not be dropped."""
 
 
 def gradient_norm(params: Tree, x: jax.Array, y: jax.Array) -> jax.Array:
@@ -36,7 +33,7 @@ def chunked(function: Callable[..., jax.Array], chunk: int) -> Batched:
 
 
 @CASES.workload("per-example-gradient-norms-in-chunks-of-{chunk}-lax.map-vs-vmap", sweep=({"chunk": 8},), sizes=SIZES)
-def gradient_norms(size: Examples, *, chunk: int) -> Computation:
+def gradient_norms(size: Extent, *, chunk: int) -> Computation:
     """Norms of all examples' gradients, in chunks against all at once."""
     params, xs, ys = make_inputs(size)
     in_chunks = chunked(gradient_norm, chunk)

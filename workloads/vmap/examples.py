@@ -5,15 +5,14 @@ An example is a short sequence [time, width]; its loss is a scalar, its gradient
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxgate import Batch, Claim, Computation, Family, Size, claim
-from workloads.parts import Tree, drawing, mlp, mlp_params, over_samples, squared_error
+from jaxgate import Batch, Claim, Computation, Family, claim
+from workloads.parts import Extent, Tree, drawing, mlp, mlp_params, over_samples, sizes, squared_error
 
 CASES = Family("vmap")
 
@@ -21,21 +20,8 @@ CASES = Family("vmap")
 Batched = Callable[[Tree, jax.Array, jax.Array], Any]
 """Of parameters, xs and ys [examples, time, width]: one result for each example, stacked."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Examples:
-    """How large the network, one example and the batch are."""
-
-    width: int
-    layers: int
-    time: int
-    examples: int
-
-
-SIZES: Mapping[Size, Examples] = {
-    "small": Examples(width=64, layers=2, time=4, examples=24),
-    "full": Examples(width=1024, layers=4, time=128, examples=64),
-}
+SIZES = sizes(width=(64, 1024), layers=(2, 4), time=(4, 128), examples=(24, 64))
+"""How large the network, one example and the batch are."""
 
 
 def loss(params: Tree, x: jax.Array, y: jax.Array) -> jax.Array:
@@ -63,7 +49,7 @@ def mapped(function: Callable[..., Any]) -> Batched:
     return lambda params, xs, ys: jax.lax.map(lambda example: function(params, *example), (xs, ys))
 
 
-def make_inputs(size: Examples) -> Any:
+def make_inputs(size: Extent) -> Any:
     """Draw parameters, xs and ys [examples, time, width]."""
     draw = drawing()
     params = mlp_params(draw, size.width, size.layers)
@@ -71,12 +57,12 @@ def make_inputs(size: Examples) -> Any:
     return jax.device_put((params, draw(shape), draw(shape)))
 
 
-def forward_flops(size: Examples) -> int:
+def forward_flops(size: Extent) -> int:
     """Of all examples: every layer multiplies each moment by a square matrix."""
     return 2 * size.examples * size.layers * size.time * size.width**2
 
 
-def gradient_flops(size: Examples) -> int:
+def gradient_flops(size: Extent) -> int:
     """Forward, gradient of the kernel, gradient of the input (which the first layer does not need)."""
     return forward_flops(size) * (3 * size.layers - 1) // size.layers
 
@@ -91,7 +77,7 @@ SWEEP = ({"naive": "loop"}, {"naive": "lax.map"})
 
 
 @CASES.workload("per-example-loss-vmap-vs-{naive}", sweep=SWEEP, sizes=SIZES)
-def losses(size: Examples, *, naive: str) -> Computation:
+def losses(size: Extent, *, naive: str) -> Computation:
     """One loss for each example."""
     args = make_inputs(size)
     return Computation(
@@ -108,7 +94,7 @@ def losses(size: Examples, *, naive: str) -> Computation:
 
 
 @CASES.workload("per-example-gradients-vmap-vs-loop", sizes=SIZES)
-def gradients(size: Examples) -> Computation:
+def gradients(size: Extent) -> Computation:
     """One gradient for each example, all of them kept."""
     args = make_inputs(size)
     return Computation(

@@ -6,15 +6,15 @@ same for every path and every call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Alternative, Amount, Batch, Computation, Family, Size, claim
+from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
+from workloads.parts import Extent, sizes
 
 CASES = Family("vmap")
 
@@ -22,16 +22,10 @@ SPOT, STRIKE, RATE, VOLATILITY = 100.0, 50.0, 0.02, 0.2  # far in the money: no 
 IMPLEMENTATION = "threefry2x32"  # gives a key the same numbers in a batch as alone
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paths:
-    """How many paths, and how many steps each one has."""
-
-    steps: int
-    paths: int
-
-
-LOOPED: Mapping[Size, Paths] = {"small": Paths(steps=504, paths=8), "full": Paths(steps=504, paths=64)}
-MAPPED: Mapping[Size, Paths] = {"small": Paths(steps=504, paths=128), "full": Paths(steps=504, paths=65536)}
+LOOPED = sizes(steps=504, paths=(8, 64))
+"""How many paths, and how many steps each one has."""
+MAPPED = sizes(steps=504, paths=(128, 65536))
+"""How many paths, and how many steps each one has."""
 
 
 def payoff(market: dict[str, jax.Array], key: jax.Array, steps: int) -> jax.Array:
@@ -76,7 +70,7 @@ def splitting(of_keys: Callable[..., jax.Array], paths: int) -> Callable[..., ja
 
 
 @CASES.workload("monte-carlo-with-a-key-for-each-path-vmap-vs-lax.map", sizes=MAPPED)
-def keys_of_paths(size: Paths) -> Computation:
+def keys_of_paths(size: Extent) -> Computation:
     """Payoffs of all paths: an array of keys comes in, one for each path."""
     market, keys = make_market(), make_keys(size.paths)
     subject = batched(size.steps)
@@ -93,7 +87,7 @@ def keys_of_paths(size: Paths) -> Computation:
 
 
 @CASES.workload("monte-carlo-with-one-key-split-outside-vmap-vs-loop", sizes=LOOPED)
-def key_of_a_call(size: Paths) -> Computation:
+def key_of_a_call(size: Extent) -> Computation:
     """Payoffs of all paths: one key comes in, is split once, and the next call gets another one."""
     args = (make_market(), jax.random.key(0, impl=IMPLEMENTATION))
     return Computation(

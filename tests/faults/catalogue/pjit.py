@@ -102,14 +102,14 @@ FAULTS = (
     specs(
         "fewer heads than devices to hold them",
         "pjit-attention-by-heads-on-2x4-vs-gathered",
-        ("width=64, heads=8", "width=64, heads=2"),
+        ("heads=(8, 16)", "heads=(2, 16)"),
         moves={"collective_bytes"},
         culprit=r"all-gather float32\[4,32,2,32\] in groups of 2",
     ),
     specs(
         "features that the devices do not divide",
         "pjit-attention-by-heads-on-2x4-vs-gathered",
-        ("width=64, heads=8", "width=66, heads=6"),
+        ("width=(64, 2048), heads=(8, 16)", "width=(66, 2048), heads=(6, 16)"),
         status="INVALID",
         culprit=r"axis 1 is partitioned 4 times, but the dimension size is 66",
     ),
