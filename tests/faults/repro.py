@@ -12,7 +12,7 @@ from pathlib import Path
 import jax
 
 from jaxgate.ext.repro.anonymous import anonymise
-from jaxgate.ext.repro.file import repro_file, standalone_source
+from jaxgate.ext.repro.file import repro_file
 from jaxgate.observe.observation import Observation
 from tests.faults.model import Fault
 from tests.faults.programs import FAULTS
@@ -46,7 +46,7 @@ def files(folder: Path) -> Iterator[tuple[Fault, str, tuple[Observation, Observa
     for fault in reproduced():
         sides = bench.sides(fault)
         programs = [anonymise(side.export()) for side in sides]
-        yield fault, repro_file(*programs, body=standalone_source(), name=f"{fault}.py"), sides
+        yield fault, repro_file(*programs, name=f"{fault}.py"), sides
 
 
 def main(folder: Path) -> None:

@@ -6,19 +6,21 @@ What is left is checked by a list of what may be there, not of what may not: a t
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxgate.ext.repro.model import AnonymousProgram, ArrayOf, Axes, MeshOf
+from jaxgate.ext.repro.model import AnonymousProgram, Axes, MeshOf
 from jaxgate.ext.repro.modules import array_of, array_types, bindings, context, parse, portable, set_constant, text_of
 from jaxgate.model.program import StoredProgram
 from jaxgate.observe.program.export import custom_calls, read_program
 from jaxgate.observe.trace.fingerprint import is_splat
 from jaxgate.observe.trace.stablehlo import walk
 
+Values = np.ndarray[Any, Any]
 SEED = 20_260_101
 _ARGUMENT_ATTRIBUTES = re.compile(
     r"mhlo\.(sharding|memory_kind|layout_mode)|sdy\.sharding|tf\.aliasing_output|jax\.buffer_donor"
@@ -26,6 +28,7 @@ _ARGUMENT_ATTRIBUTES = re.compile(
 _MODULE_ATTRIBUTES = re.compile(r"mhlo\.num_(partitions|replicas)")
 _FRONTEND = "mhlo.frontend_attributes"
 """What ``jax.experimental.xla_metadata`` attaches to operations, in the author's words; some of JAX's own are among it."""
+_OF_JAX = re.compile(r"_xla_.*")
 _KERNELS = re.compile(r"tpu_custom_call|__gpu\$xla\.gpu\.triton|triton_kernel_call|\w*mosaic\w*")
 """Custom calls whose configuration is a program of its own, with names that are not looked into."""
 
@@ -78,7 +81,8 @@ def anonymise(stored: StoredProgram) -> AnonymousProgram:
         NotAnonymousError: If it holds a text that is none of JAX's.
     """
     exported = read_program(stored)
-    axes = _axis_names(exported)
+    given, made = exported.in_shardings_jax(None), exported.out_shardings_jax(None)
+    axes = _axis_names(exported.mlir_module(), (*given, *made))
     module = parse(_QUOTED.sub(lambda found: f'"{axes.get(found[1], found[1])}"', exported.mlir_module()))
     _drop_names(module)
     seeded = _draw_constants(module)
@@ -88,31 +92,29 @@ def anonymise(stored: StoredProgram) -> AnonymousProgram:
     _refuse_texts(module, text)
     inputs, outputs = array_types(module)
     kept = exported.module_kept_var_idx
-    given = [_spec(sharding, axes) for sharding in exported.in_shardings_jax(None)]
-    made = [_spec(sharding, axes) for sharding in exported.out_shardings_jax(None)]
-    several = exported.nr_devices > 1
+    mesh = None
+    if exported.nr_devices > 1:
+        mesh = _mesh((*given, *made), axes, exported.nr_devices)
+        inputs = [replace(kind, spec=_spec(given[place], axes)) for kind, place in zip(inputs, kept, strict=True)]
+        outputs = [replace(kind, spec=_spec(one, axes)) for kind, one in zip(outputs, made, strict=True)]
     return AnonymousProgram(
         payload=portable(text),
-        inputs=tuple(
-            replace(kind, spec=given[place] if several else None) for kind, place in zip(inputs, kept, strict=True)
-        ),
+        inputs=tuple(inputs),
         places=tuple(kept),
-        outputs=tuple(replace(kind, spec=spec if several else None) for kind, spec in zip(outputs, made, strict=True)),
+        outputs=tuple(outputs),
         donated=tuple(kept.index(place) for place in stored.record.donated if place in kept),
         options=dict(stored.record.options),
         devices=exported.nr_devices,
-        mesh=_mesh(exported, axes) if several else None,
+        mesh=mesh,
         convention=exported.calling_convention_version,
         seeded=seeded,
     )
 
 
-def _axis_names(exported: jax.export.Exported) -> dict[str, str]:
+def _axis_names(text: str, shardings: Sequence[Any]) -> dict[str, str]:
     """What each axis of a mesh is called instead."""
-    meshes = re.findall(r"sdy\.mesh @\S+ = <\[(.*?)\]", exported.mlir_module())
-    shardings = [*exported.in_shardings_jax(None), *exported.out_shardings_jax(None)]
     names = [name for one in shardings if one is not None for name in one.mesh.axis_names]
-    names += [name for mesh in meshes for name in _QUOTED.findall(mesh)]
+    names += [name for mesh in re.findall(r"sdy\.mesh @\S+ = <\[(.*?)\]", text) for name in _QUOTED.findall(mesh)]
     return {name: f"axis{place}" for place, name in enumerate(dict.fromkeys(str(one) for one in names))}
 
 
@@ -133,14 +135,14 @@ def _drop_names(module: Any) -> None:
                 function.attributes["sym_name"] = ir.StringAttr.get(f"f{place}")
             for key in ("arg_attrs", "res_attrs"):
                 if key in function.attributes:
-                    function.attributes[key] = ir.ArrayAttr.get([_meant(one) for one in function.attributes[key]])
+                    about = [_kept(one, _ARGUMENT_ATTRIBUTES) for one in function.attributes[key]]
+                    function.attributes[key] = ir.ArrayAttr.get(about)
         for _, operation in walk(top):
             if operation.name == "stablehlo.composite" and not operation.attributes["name"].value.startswith("chlo."):
                 operation.attributes["name"] = ir.StringAttr.get("stablehlo.composite")
                 operation.attributes["composite_attributes"] = ir.DictAttr.get({})
             if _FRONTEND in operation.attributes:
-                kept = {one.name: one.attr for one in operation.attributes[_FRONTEND] if one.name.startswith("_xla_")}
-                operation.attributes[_FRONTEND] = ir.DictAttr.get(kept)
+                operation.attributes[_FRONTEND] = _kept(operation.attributes[_FRONTEND], _OF_JAX)
 
 
 def _keys(operation: Any) -> list[str]:
@@ -148,56 +150,47 @@ def _keys(operation: Any) -> list[str]:
     return [str(getattr(one, "name", one)) for one in operation.attributes]
 
 
-def _meant(attributes: Any) -> Any:
-    """The attributes of an argument that the compiler reads."""
-    kept = {one.name: one.attr for one in attributes if _ARGUMENT_ATTRIBUTES.fullmatch(one.name)}
-    return bindings().ir.DictAttr.get(kept)
+def _kept(attributes: Any, names: re.Pattern[str]) -> Any:
+    return bindings().ir.DictAttr.get({one.name: one.attr for one in attributes if names.fullmatch(one.name)})
 
 
 def _draw_constants(module: Any) -> int:
     """Give the arrays of a program other numbers, and count these arrays."""
     captured = [op for _, op in walk(module.operation) if op.name == "stablehlo.constant" and not is_splat(op)]
     for place, operation in enumerate(captured):
-        kind = array_of(operation.results[0].type)
-        random = np.random.default_rng((SEED, place))
-        set_constant(operation, _drawn(kind, random, _whole_numbers(operation)))
+        set_constant(operation, _drawn(operation, np.random.default_rng((SEED, place))))
     return len(captured)
 
 
-def _whole_numbers(operation: Any) -> np.ndarray[Any, Any] | None:
-    """The values of a constant of whole numbers; ``None`` for other types, and those narrower than a byte."""
-    try:
-        found = np.array(operation.attributes["value"])
-    except TypeError:
-        return None
-    return found if found.dtype.kind in "iu" and found.size else None
-
-
-def _drawn(kind: ArrayOf, random: np.random.Generator, whole: np.ndarray[Any, Any] | None) -> np.ndarray[Any, Any]:
-    """Numbers of a seed, of a type and shape; whole ones in the order and the range of others."""
+def _drawn(operation: Any, random: np.random.Generator) -> Values:
+    """Numbers of a seed in the type and shape of a constant; whole ones in its order and range."""
+    kind = array_of(operation.results[0].type)
     dtype = jax.numpy.dtype(kind.dtype)
-    if whole is not None:
-        low, high, count = int(whole.min()), int(whole.max()), whole.size
-        flat = whole.reshape(-1)
-        once = np.unique(flat).size == count
-        if once and high - low < 2**24:
-            drawn = low + random.permutation(high - low + 1)[:count]
-        else:
-            drawn = random.integers(low, high, count, dtype=whole.dtype, endpoint=True)
-        rising = bool(np.all(flat[1:] >= flat[:-1]))
-        return np.asarray(np.sort(drawn) if rising else drawn).astype(whole.dtype).reshape(kind.shape)
+    try:
+        values = np.array(operation.attributes["value"])
+    except TypeError:  # it has a type that NumPy has not, as those narrower than a byte
+        values = np.empty(0)
+    if values.dtype.kind in "iu" and values.size:
+        return _whole_numbers(values, random)
     if not jax.numpy.issubdtype(dtype, jax.numpy.inexact):
         return random.integers(0, 2, kind.shape).astype(dtype)
     fan_in = max(kind.shape[-2] if len(kind.shape) > 1 else 1, 1)
     return np.asarray(random.standard_normal(kind.shape) * fan_in**-0.5).astype(dtype)
 
 
-def _refuse_texts(module: Any, text: str) -> None:
-    """Refuse a module with a text, or a name of an attribute, that is not known to be one of JAX's.
+def _whole_numbers(like: Values, random: np.random.Generator) -> Values:
+    """Whole numbers of the same range, rising and without repetition where those were."""
+    low, high, flat = int(like.min()), int(like.max()), like.reshape(-1)
+    if np.unique(flat).size == flat.size and high - low < 2**24:
+        drawn = low + random.permutation(high - low + 1)[: flat.size]
+    else:
+        drawn = random.integers(low, high, flat.size, dtype=like.dtype, endpoint=True)
+    rising = bool(np.all(flat[1:] >= flat[:-1]))
+    return np.asarray(np.sort(drawn) if rising else drawn).astype(like.dtype).reshape(like.shape)
 
-    Raises:
-        NotAnonymousError: Names the first one.
-    """
+
+def _refuse_texts(module: Any, text: str) -> None:
+    """Refuse a module with a text, or a name of an attribute, that is not known to be one of JAX's."""
     calls = custom_calls(text)
     if kernels := sorted(name for name in calls if _KERNELS.fullmatch(name)):
         raise NotAnonymousError(f"it calls {kernels[0]}, a kernel with names in it that cannot be taken out")
@@ -224,18 +217,13 @@ def _spec(sharding: Any, axes: dict[str, str]) -> tuple[Axes, ...] | None:
     return tuple(found)
 
 
-def _mesh(exported: jax.export.Exported, axes: dict[str, str]) -> MeshOf:
-    """The mesh of a program for several devices.
-
-    Raises:
-        NotAnonymousError: If its arguments lie on several.
-    """
-    shardings = [*exported.in_shardings_jax(None), *exported.out_shardings_jax(None)]
+def _mesh(shardings: Sequence[Any], axes: dict[str, str], devices: int) -> MeshOf:
+    """The mesh of a program for several devices, refused where its arguments lie on several."""
     meshes = {one.mesh for one in shardings if one is not None}
     if len(meshes) > 1:
         raise NotAnonymousError("its arguments lie on several meshes, which the file could not rebuild")
     if not meshes:
-        return MeshOf(axes={"axis0": exported.nr_devices}, kinds=("Auto",))
+        return MeshOf(axes={"axis0": devices}, kinds=("Auto",))
     mesh = meshes.pop()
     sizes = zip(mesh.axis_names, mesh.axis_sizes, strict=True)
     return MeshOf(axes={axes[name]: size for name, size in sizes}, kinds=tuple(kind.name for kind in mesh.axis_types))

@@ -30,20 +30,18 @@ _PAYLOAD = 100
 """Characters of a line of it."""
 
 
-def repro_file(baseline: AnonymousProgram, now: AnonymousProgram, *, body: str, name: str) -> str:
-    """Put a file together; its body is ``standalone_source``, its name is for the line that says how to run it."""
+def repro_file(baseline: AnonymousProgram, now: AnonymousProgram, *, name: str) -> str:
+    """Put a file together; its name is for the line that says how to run it."""
     count = max(baseline.devices, now.devices)
     arrays = [one for side in (baseline, now) for one in (*side.inputs, *side.outputs)]
     wide = any(one.dtype in _WIDE for one in arrays)
     drawn = baseline.seeded + now.seeded
     parts = [_TITLE.format(mark=REPRO_MARK, name=name, seeded=_SEEDED.format(count=drawn) if drawn else "")]
     parts += [_DEVICES.format(count=count)] if count > 1 else []
-    parts += ["\n", body]
+    parts += ["\n", standalone_source()]
     parts += ['jax.config.update("jax_enable_x64", True)\n'] if wide else []
-    parts += [_program("BASELINE", baseline)]
-    same = baseline == now
-    parts += ["NOW = BASELINE\n" if same else _program("NOW", now), "main(BASELINE, NOW)\n"]
-    return "".join(parts)
+    parts += [_program("BASELINE", baseline), "NOW = BASELINE\n" if baseline == now else _program("NOW", now)]
+    return "".join([*parts, "main(BASELINE, NOW)\n"])
 
 
 def _program(name: str, side: AnonymousProgram) -> str:

@@ -14,10 +14,13 @@ from pathlib import Path
 
 from jaxgate.cli.console import complain, refuse, tell, write
 from jaxgate.cli.pytest_arguments import IniError, project_of, usual_folder, usual_programs
+from jaxgate.ext.opinion.ask import WITHOUT_LIBRARIES
+from jaxgate.ext.repro.anonymous import NotAnonymousError, anonymise
 from jaxgate.ext.repro.compile_server import run_file
 from jaxgate.ext.repro.file import REPRO_MARK, repro_file
 from jaxgate.ext.repro.model import ABOUT, Reduced
 from jaxgate.ext.repro.program_pair import ProgramPair, find_pair
+from jaxgate.ext.repro.reduction import reduce_pair
 from jaxgate.keep.artifacts import refuse_foreign
 from jaxgate.keep.files import write_atomic
 from jaxgate.keep.machine import Machine
@@ -25,6 +28,7 @@ from jaxgate.model.baseline import Baseline
 from jaxgate.model.numbers import Facts
 from jaxgate.model.outcome import UsageError
 from jaxgate.model.words import cut, plural
+from jaxgate.observe.program.export import NotReplayableError
 from jaxgate.processes.child import Finished
 
 _TITLES = {
@@ -110,6 +114,7 @@ def reduced_text(found: Reduced) -> str:
 
 
 _WIDTH = 200
+"""Characters of a line that the file prints: the signature of 300 arguments is one of 12,000."""
 _WRITTEN, _CANNOT, _FAILS = 0, 1, 2
 """Exit codes of this command."""
 
@@ -131,8 +136,8 @@ def repro(asked: argparse.Namespace) -> int:
             asked.case,
             root,
             project=project_of(Path.cwd()),
-            alone=asked.python is not None
-            or asked.about == "results",  # of today's program, in another environment or compiled otherwise
+            # of today's program, in another environment or compiled otherwise
+            alone=asked.python is not None or asked.about == "results",
             programs=usual_programs(Path.cwd()),
             environ=_environ(asked),
         )
@@ -146,7 +151,8 @@ def repro(asked: argparse.Namespace) -> int:
     if done.status:
         return refuse("repro", f"{path} was written and fails here: {done.last_words}", _FAILS)
     _progress(f"{path}: {len(text.encode()):,} bytes, needs jax and NumPy only; it ran in {took_s:.0f} s")
-    printed = f"{reduced_text(reduced) if reduced else ''}{shortened(done.stdout)}"
+    shown = [f"{cut(line, _WIDTH)}\n" for line in done.stdout.splitlines()]
+    printed = "".join([reduced_text(reduced) if reduced else "", *shown])
     if asked.issue:
         printed = bug_report(pair.baseline[0], pair.now[0], text, printed, name=path.name, reduced=reduced)
     tell(file=str(path), shows=printed)
@@ -154,17 +160,8 @@ def repro(asked: argparse.Namespace) -> int:
     return _WRITTEN
 
 
-def shortened(text: str) -> str:
-    """What the file prints, for people: the signature of 300 arguments is a line of 12,000 characters."""
-    return "".join(f"{cut(line, _WIDTH)}\n" for line in text.splitlines())
-
-
 def _refuse_foreign(path: Path) -> None:
-    """Let no file of the project be lost.
-
-    Raises:
-        UsageError: If there is one that this command did not write.
-    """
+    """Let no file of the project be lost: of one that this command did not write comes a ``UsageError``."""
     try:
         refuse_foreign(path, REPRO_MARK, "a file of `jaxgate repro`")
     except OSError as error:
@@ -186,10 +183,6 @@ def written(pair: ProgramPair, name: str, asked: argparse.Namespace) -> tuple[st
     Raises:
         UsageError: If a program holds what may be its author's, or shows nothing that could be reduced.
     """
-    from jaxgate.ext.repro.anonymous import NotAnonymousError, anonymise  # noqa: PLC0415 - imports JAX
-    from jaxgate.ext.repro.file import standalone_source  # noqa: PLC0415 - imports JAX
-    from jaxgate.observe.program.export import NotReplayableError  # noqa: PLC0415 - imports JAX
-
     sides = []
     for whose, (_, program) in (("the baseline's program", pair.baseline), ("today's program", pair.now)):
         try:
@@ -197,13 +190,11 @@ def written(pair: ProgramPair, name: str, asked: argparse.Namespace) -> tuple[st
         except (NotReplayableError, NotAnonymousError) as error:
             raise UsageError(f"{whose} of `{pair.case}` cannot be given away: {error}") from error
     if not asked.reduce:
-        return repro_file(*sides, body=standalone_source(), name=name), None
-    from jaxgate.ext.repro.reduction import reduce_pair  # noqa: PLC0415 - imports JAX
-
+        return repro_file(*sides, name=name), None
     found = reduce_pair(
         *sides, python=asked.python and Path(asked.python), about=asked.about, least=asked.at_least, budget_s=asked.budget, progress=_progress
     )  # fmt: skip
-    return repro_file(found.baseline, found.now, body=standalone_source(), name=name), found
+    return repro_file(found.baseline, found.now, name=name), found
 
 
 def _environ(asked: argparse.Namespace) -> dict[str, str]:
@@ -213,8 +204,6 @@ def _environ(asked: argparse.Namespace) -> dict[str, str]:
     """
     if asked.about != "results":
         return dict(os.environ)
-    from jaxgate.ext.opinion.ask import WITHOUT_LIBRARIES  # noqa: PLC0415 - imports JAX
-
     flags = [f"--{name}={value}" for name, value in WITHOUT_LIBRARIES["cpu"].items()]
     return {**os.environ, "XLA_FLAGS": " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).strip()}
 
