@@ -37,7 +37,7 @@ ROLES = {
     "keep": "store/shelf upgrade/notes history/store history/saved_runs profile/events",
     "report": "page/document page/blocks page/drawing page/curves page/cases page/run_page history/page diff/page profile/table",
     "processes": "bisect/git_bisect bisect/releases bisect/revisions opinion/process profile/worker "
-    "repro/compile_server targets/process targets/worker times/sessions upgrade/environment upgrade/environment_runs "
+    "repro/compile_server targets/process times/sessions upgrade/environment upgrade/environment_runs "
     "ranks/again ranks/barrier ranks/case ranks/peers upgrade/runs upgrade/venv",
     "engine": "history/changes bisect/search diff/sides history/budget history/stored opinion/case profile/evidence repro/delta_debugging "
     "repro/oracles repro/program_pair repro/reduction times/case",

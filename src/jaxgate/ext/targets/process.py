@@ -46,7 +46,7 @@ class TargetProcess(KeptWorker):
         environ: Mapping[str, str] = os.environ,
         *,
         timeout_s: float = TIMEOUT_S,
-        module: str = "jaxgate.ext.targets.worker",
+        module: str = "jaxgate.ext.targets.topology",
     ) -> None:
         super().__init__(self._run, timeout_s)
         self.target, self._timeout_s = target, timeout_s

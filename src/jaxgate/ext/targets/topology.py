@@ -1,7 +1,13 @@
-"""The compiler of a target, in this process: it compiles for a topology that is not attached."""
+"""The compiler of a target, which compiles for a topology that is not attached: ``python -m jaxgate.ext.targets.topology tpu:v5e:2x4``.
+
+It may crash, hang, print and take memory in a process of its own; whoever asks goes on.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +22,7 @@ from jaxgate.ext.targets.compiled import describe_sharding, reused_arguments
 from jaxgate.ext.targets.compilers import COMPILERS, topology_of
 from jaxgate.ext.targets.model import GPUS, Target
 from jaxgate.observe.compat import cost_of_text, input_shardings, output_shardings
+from jaxgate.observe.errors import describe
 from jaxgate.observe.program.export import NotReplayableError, compile_exported, spread
 
 
@@ -126,3 +133,41 @@ def find_topology(target: Target) -> Topology:
             f"{target} cannot be compiled for: {text}; its compiler comes with: pip install 'jaxgate[{extra}]'"
         ) from error
     return Topology(target, found.devices)
+
+
+def main(name: str) -> None:
+    """Compile what is asked for, until nobody asks any more."""
+    sys.stdout, answers = sys.stderr, sys.stdout  # what a library prints must not look like an answer
+
+    def answer(reply: Mapping[str, Any]) -> None:
+        answers.write(json.dumps(reply) + "\n")
+        answers.flush()
+
+    try:
+        topology = find_topology(Target.parse(name))
+    except (NoTargetError, ValueError) as error:
+        answer({"problem": str(error)})
+        return
+    answer({"version": topology.version, "devices": len(topology.devices)})
+    for line in sys.stdin:
+        answer(_reply(topology, json.loads(line)))
+
+
+def _reply(topology: Topology, question: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of a program; or ``refused``, in the compiler's own words."""
+    try:
+        return topology.compile(
+            base64.b64decode(question["content"]),
+            donated=question["donated"],
+            options=question["options"],
+            positions=question["positions"],
+            kinds=question["kinds"],
+        )
+    except NotReplayableError as error:
+        return {"refused": str(error.__cause__ or error)}
+    except Exception as error:  # noqa: BLE001 - whoever asked shows it
+        return {"refused": describe(error)}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from jaxgate.ext.upgrade.environment import OPTION, EnvironmentSpec
 from jaxgate.ext.upgrade.launches import judge_environment
@@ -29,6 +30,33 @@ from jaxgate.settings import AS_MEASURED
 _YES, _NO = frozenset({"1", "on", "t", "true", "y", "yes"}), frozenset({"0", "f", "false", "n", "no", "off"})
 LAUNCH = {"JAX_ENABLE_COMPILATION_CACHE": "false", AS_MEASURED: "1"}
 """What was compiled before costs nothing; these processes are here to measure what it costs."""
+
+
+Name = Literal["here", "there"]
+
+
+def both_sides(
+    project: Path,
+    asked: EnvironmentSpec,
+    option: str,
+    *,
+    here: Mapping[str, str],
+    made: Path,
+    remembered: Callable[[Name], Path],
+) -> dict[Name, Side]:
+    """This environment, whose variables are ``here``, and the other one, which is made in the folder ``made``.
+
+    ``remembered`` is the folder in which a side remembers references.
+
+    Raises:
+        UsageError: If the other environment cannot be made.
+    """
+    here = {**here, **LAUNCH}
+    python, there = prepare_environment(asked, made, here)
+    return {
+        "here": Side(project, here, option, Path(sys.executable), remembered("here")),
+        "there": Side(project, there, option, python, remembered("there")),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,16 +153,11 @@ def run_environments(
         UsageError: If the other environment cannot be made, or one of them collects nothing.
     """
     progress("preparing the other environment")
-    here = {**here, **LAUNCH}
-    python, variables = prepare_environment(asked, cache, here)
-    sides = {
-        "here": Side(project, here, OPTION, Path(sys.executable), into / "cache-here"),
-        "there": Side(project, variables, OPTION, python, into / "cache-there"),
-    }
+    sides = both_sides(project, asked, OPTION, here=here, made=cache, remembered=lambda name: into / f"cache-{name}")
     seed = secrets.randbits(32)
-    order = ["here", "there"] * count
+    order = [*sides] * count
     random.Random(seed).shuffle(order)  # noqa: S311 - an order, not a secret
-    folders: dict[str, list[Path]] = {"here": [], "there": []}
+    folders: dict[Name, list[Path]] = {name: [] for name in sides}
     failed: dict[str, str] = {}
     progress(f"{len(order)} launches of both environments")
     for name in order:

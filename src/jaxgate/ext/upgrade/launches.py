@@ -106,10 +106,8 @@ def _time(now: Measurement, launches: Launches) -> TimeVerdict:
     return TimeVerdict(status=decision.status, reason=decision.reason, decision=decision)
 
 
-def decide_launches(here: Sequence[float], there: Sequence[float], *, threshold: float = DEFAULT_THRESHOLD) -> Decision:
+def decide_launches(here: Sequence[float], there: Sequence[float]) -> Decision:
     """Judge the median call of each launch, in nanoseconds.
-
-    ``threshold`` is the slow-down that SAME must have been able to see.
 
     Returns:
         The decision; ``low`` and ``high`` are the least and the greatest ratio of any two launches, ``pairs``
@@ -135,7 +133,7 @@ def decide_launches(here: Sequence[float], there: Sequence[float], *, threshold:
         status, reason = Status.SLOWER, f"every launch was more than {tolerated:.1%} slower than every launch there"
     elif high < 1 / (1 + tolerated):
         status, reason = Status.FASTER, f"every launch was more than {tolerated:.1%} faster than every launch there"
-    elif sees > threshold:
+    elif sees > DEFAULT_THRESHOLD:
         status = Status.UNDECIDED
         reason = f"launches differ among themselves: {detectable(sees)}"
     elif not 1 / (1 + tolerated) <= ratio <= 1 + tolerated:
@@ -150,7 +148,7 @@ def decide_launches(here: Sequence[float], there: Sequence[float], *, threshold:
         pairs=launches,
         margin=tolerated,
         sees=sees,
-        threshold=threshold,
+        threshold=DEFAULT_THRESHOLD,
         now_ns=centre_here,
         baseline_ns=centre_there,
         reason=reason,
@@ -165,11 +163,7 @@ def compare_phases(here: Sequence[Baseline], there: Sequence[Baseline]) -> Itera
     """
     if min(len(here), len(there)) < MIN_LAUNCHES:
         return
-    for policy in PHASE_POLICIES:
-        ours = [getattr(launch.phases, policy.name) for launch in here]
-        theirs = [getattr(launch.phases, policy.name) for launch in there]
-        if None in ours or None in theirs:
-            continue  # it came out of a cache, or the backend does not report it
+    for policy, ours, theirs in _phases(here, there):
         status = Status.SAME
         if _is_worse(policy, ours, theirs):
             status = Status.REGRESSED
@@ -194,11 +188,7 @@ def may_be_slower(now: Sequence[Baseline], before: Sequence[Baseline]) -> bool:
     decision = _so_far(now, before)
     if decision is not None and decision.low > 1 + decision.margin:
         return True
-    for policy in PHASE_POLICIES:
-        ours, theirs = ([getattr(launch.phases, policy.name) for launch in side] for side in (now, before))
-        if None not in (*ours, *theirs) and _is_worse(policy, ours, theirs):
-            return True
-    return False
+    return any(_is_worse(policy, ours, theirs) for policy, ours, theirs in _phases(now, before))
 
 
 def may_be_faster(now: Sequence[Baseline], before: Sequence[Baseline]) -> bool:
@@ -210,6 +200,14 @@ def may_be_faster(now: Sequence[Baseline], before: Sequence[Baseline]) -> bool:
 def _so_far(now: Sequence[Baseline], before: Sequence[Baseline]) -> Decision | None:
     ours, theirs = ([launch.samples.run_ns for launch in side if launch.samples] for side in (now, before))
     return decide_launches(ours, theirs) if ours and theirs and min(*ours, *theirs) > 0 else None
+
+
+def _phases(now: Sequence[Baseline], before: Sequence[Baseline]) -> Iterator[tuple[FactPolicy, list[int], list[int]]]:
+    """The phases of all launches; one that came out of a cache, or that the backend does not report, is left out."""
+    for policy in PHASE_POLICIES:
+        ours, theirs = ([getattr(launch.phases, policy.name) for launch in side] for side in (now, before))
+        if None not in (*ours, *theirs):
+            yield policy, ours, theirs
 
 
 def _is_worse(policy: FactPolicy, ours: Sequence[int], theirs: Sequence[int]) -> bool:

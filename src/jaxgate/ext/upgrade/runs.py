@@ -10,19 +10,16 @@ from __future__ import annotations
 import random
 import secrets
 import signal
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 from jaxgate.ext.upgrade.environment import EnvironmentSpec
-from jaxgate.ext.upgrade.environment_runs import LAUNCH, refuse_lost_settings
+from jaxgate.ext.upgrade.environment_runs import Name, both_sides, refuse_lost_settings
 from jaxgate.ext.upgrade.judge import Both, asks_for_launches, find_both
 from jaxgate.ext.upgrade.launches import may_be_faster, may_be_slower
 from jaxgate.ext.upgrade.model import SideNotes, SideRecord, TestNote
 from jaxgate.ext.upgrade.notes import read_notes
-from jaxgate.ext.upgrade.venv import prepare_environment
 from jaxgate.keep.baselines import read_all
 from jaxgate.model.baseline import Baseline, Launches
 from jaxgate.model.outcome import UsageError
@@ -36,8 +33,6 @@ WORSE_LAUNCHES = 8
 MAX_DEATHS = 5
 """Processes of a side that may die before it is given up."""
 _FACTS = ("--benchmark-disable", "--continue-on-collection-errors")
-Name = Literal["here", "there"]
-_SIDES: tuple[Name, Name] = ("here", "there")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,14 +68,9 @@ def record_upgrade(
         UsageError: If the other environment cannot be made, or one of them records nothing.
     """
     progress("making the other environment ready")
-    here = {**here, **LAUNCH}
-    python, variables = prepare_environment(asked, cache, here)
-    sides: dict[Name, Side] = {
-        "here": Side(project, here, WHAT, Path(sys.executable), cache / "references"),
-        "there": Side(project, variables, WHAT, python, cache / "references"),
-    }
+    sides = both_sides(project, asked, WHAT, here=here, made=cache, remembered=lambda _: cache / "references")
     found: dict[Name, SideRecord] = {}
-    for name in _SIDES:
+    for name in sides:
         progress(f"recording the facts of {plural(len(tests), 'test')} {name}")
         found[name] = record_facts(sides[name], chosen, tests, into / f"facts-{name}", record)
         failed = (note for note in found[name].notes.tests.values() if note.outcome == "failed")
@@ -147,7 +137,7 @@ def _launch(
     for number in range(max(WORSE_LAUNCHES, count) if count else 0):
         if not still:
             break
-        order = list(_SIDES)
+        order = list(sides)
         draw.shuffle(order)
         for name in order:
             progress(f"launch {number + 1} {name}, of {plural(len(still), 'case')} that may differ")

@@ -221,20 +221,12 @@ def upgrade_json(report: UpgradeReport) -> str:
             {
                 "section": group.section.name.lower(),
                 "what": group.what,
-                "cases": [_case(change) for change in group.changes],
+                "cases": [
+                    {name: value for name, value in asdict(change).items() if name not in ("section", "what")}
+                    for change in group.changes
+                ],
             }
             for group in report.groups
         ],
     }
     return printable(json.dumps(content, indent=1, ensure_ascii=False)) + "\n"
-
-
-def _case(change: Change) -> dict[str, Any]:
-    return {
-        "case": change.case,
-        "here": change.here,
-        "there": change.there,
-        "line": change.line,
-        "detail": change.detail,
-        "decision": None if change.decision is None else asdict(change.decision),
-    }

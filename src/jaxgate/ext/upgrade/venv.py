@@ -14,7 +14,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import distributions, metadata, version
+from importlib.metadata import Distribution, distributions, metadata, version
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -247,23 +247,20 @@ def installed_versions() -> dict[str, str]:
     """The packages of this environment that an index may have: name to version."""
     found: dict[str, str] = {}
     for one in distributions():
-        if one.metadata["Name"] and not _is_local(one.read_text("direct_url.json")):
+        if one.metadata["Name"] and not _local_folder(one):
             found.setdefault(canonicalize_name(one.metadata["Name"]), one.version)
     return found
 
 
-def _is_local(direct_url: str | None) -> bool:
-    """Whether a package was installed from a folder: no index has it, and no pin would find it."""
-    return direct_url is not None and json.loads(direct_url).get("url", "").startswith("file:")
-
-
 def _local_projects() -> list[str]:
     """Packages installed here from a folder, perhaps jaxgate and the project, as pip takes them."""
-    found = []
-    for one in distributions():
-        text = one.read_text("direct_url.json")
-        if _is_local(text):
-            about = json.loads(text or "{}")
-            place = unquote(urlsplit(about["url"]).path)
-            found += ["-e", place] if about.get("dir_info", {}).get("editable") else [place]
-    return found
+    return [part for one in distributions() for part in _local_folder(one)]
+
+
+def _local_folder(package: Distribution) -> list[str]:
+    """The folder that a package was installed from, as pip takes it: no index has it, and no pin would find it."""
+    about = json.loads(package.read_text("direct_url.json") or "{}")
+    if not about.get("url", "").startswith("file:"):
+        return []
+    place = unquote(urlsplit(about["url"]).path)
+    return ["-e", place] if about.get("dir_info", {}).get("editable") else [place]
