@@ -31,12 +31,12 @@ ROLES = {
     "model": "history/drift",
     "observe": "growth/probe loop/held loop/moves loop/resume loop/watch energy/counters energy/nvml_counter energy/rapl_counter energy/run opinion/agreement opinion/ask opinion/interpreter watch/gates watch/recorder "
     "opinion/traits profile/capture profile/op_names profile/programs profile/xplane ranks/job start/watch "
-    "repro/anonymous repro/edit repro/flat repro/jax_code repro/modules repro/server "
+    "repro/anonymous repro/flat repro/jax_code repro/modules repro/server "
     "repro/standalone targets/compiled targets/compilers targets/interface targets/topology",
     "judge": "history/chain profile/operations ranks/merge upgrade/launches doctor/checkup shards/cut shards/merge",
     "keep": "store/shelf upgrade/notes history/store history/saved_runs profile/events",
     "report": "page/document page/blocks page/drawing page/curves page/cases page/run_page history/page diff/page profile/table",
-    "processes": "bisect/git_bisect bisect/releases bisect/revisions opinion/process profile/worker "
+    "processes": "bisect/ranges bisect/revisions opinion/process profile/worker "
     "repro/compile_server targets/process times/sessions upgrade/environment upgrade/environment_runs "
     "ranks/again ranks/barrier ranks/case ranks/peers upgrade/runs upgrade/venv",
     "engine": "history/changes bisect/search diff/sides history/budget history/stored opinion/case profile/evidence repro/delta_debugging "
@@ -289,7 +289,7 @@ JOINTS = {
     "observe/hlo/demand observe/measure observe/observation observe/tools plugin/gate plugin/gating_run",
     "store": "keep/programs",
     "times": "engine/repeats engine/run/session plugin/modes/trim",
-    "upgrade": "engine/run/session ext/bisect/releases ext/bisect/revisions ext/bisect/run plugin/gating_run "
+    "upgrade": "engine/run/session ext/bisect/ranges ext/bisect/revisions ext/bisect/run plugin/gating_run "
     "plugin/terminal",
 }
 """Which modules of the core, or of another capability, know one. One that is gone is taken out; a new one is a decision."""

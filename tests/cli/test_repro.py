@@ -72,7 +72,7 @@ def called(monkeypatch, tmp_path):
         module, "written", lambda pair, name, asked: (answers["text"], "found" if asked.reduce else None)
     )
     monkeypatch.setattr(module, "reduced_text", lambda found: f"{found}\n")
-    monkeypatch.setattr(module, "run_file", lambda path: answers["done"])
+    monkeypatch.setattr(module, "run_file", lambda path: (answers["done"], 1.0))
     return answers
 
 

@@ -7,8 +7,8 @@ import pytest
 from bisections.plants import build
 from support.git import git
 
-from jaxgate.ext.bisect.git_bisect import CommitRange
 from jaxgate.ext.bisect.model import Mark
+from jaxgate.ext.bisect.ranges import CommitRange
 from jaxgate.model.outcome import UsageError
 
 COMMITS = 60

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jaxgate.ext.bisect.model import Mark
-from jaxgate.ext.bisect.releases import ReleaseRange, between, releases_of, requirement
+from jaxgate.ext.bisect.ranges import ReleaseRange, between, releases_of, requirement
 from jaxgate.model.outcome import UsageError
 from jaxgate.processes.child import Finished
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import jax
 
-from jaxgate.ext.repro import edit, modules
+from jaxgate.ext.repro import flat, modules
 
 
 def text_of(function: Callable[..., Any], *args: Any) -> str:
     """A prepared program."""
     lowered = jax.jit(function).lower(*args)
-    return edit.prepared(modules.text_of(lowered.compiler_ir("stablehlo")), list(range(len(args))))
+    return flat.prepared(modules.text_of(lowered.compiler_ir("stablehlo")), list(range(len(args))))
 
 
 def readable(payload):

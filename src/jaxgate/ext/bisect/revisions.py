@@ -12,8 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from jaxgate.ext.bisect.git_bisect import CommitRange
-from jaxgate.ext.bisect.releases import ReleaseRange
+from jaxgate.ext.bisect.ranges import Range
 from jaxgate.ext.upgrade.environment import OPTION as AGAINST
 from jaxgate.ext.upgrade.launches import judge_environment
 from jaxgate.ext.upgrade.notes import read_notes
@@ -38,10 +37,6 @@ _NOTES = "notes.jsonl"
 _BOUNDED = partial(run_child, timeout_s=STEP_TIMEOUT_S)
 _RECORD: RecordSelection = partial(record_selection, run=_BOUNDED)
 _JUDGE: Judge = partial(judge_test, run=_BOUNDED)
-
-
-Range = CommitRange | ReleaseRange
-"""What is searched."""
 
 
 class NotMeasuredError(Exception):

@@ -25,12 +25,11 @@ from filelock import FileLock, Timeout
 
 from jaxgate.cli.console import begin, refuse, say, tell
 from jaxgate.cli.pytest_arguments import IniError, divided, project_of, suite, usual_folder
-from jaxgate.ext.bisect.git_bisect import CommitRange
 from jaxgate.ext.bisect.judge import BISECTED
 from jaxgate.ext.bisect.kept import forget, forget_old, question_file, search_folder
 from jaxgate.ext.bisect.model import RUN_TIME, Mark
-from jaxgate.ext.bisect.releases import ReleaseRange, between, releases_of
-from jaxgate.ext.bisect.revisions import Range, Revisions, Subject
+from jaxgate.ext.bisect.ranges import CommitRange, Range, ReleaseRange, between, releases_of
+from jaxgate.ext.bisect.revisions import Revisions, Subject
 from jaxgate.ext.bisect.search import AlikeError, Answer, Search
 from jaxgate.ext.bisect.text import bisection_table, compared_with, first_bad_lines, moved_twice
 from jaxgate.ext.upgrade.venv import installed_versions
@@ -217,11 +216,7 @@ def _search(asked: argparse.Namespace, search: Callable[..., Revisions]) -> int:
 
 
 def _check(asked: argparse.Namespace) -> None:
-    """Refuse what makes no sense before anything is looked at.
-
-    Raises:
-        UsageError: If something makes no sense.
-    """
+    """Refuse what makes no sense before anything is looked at."""
     if not asked.case or not asked.good:
         raise UsageError("expected a case and a good side: jaxgate bisect CASE --good REV")
     if asked.fact and asked.fact not in BISECTED:

@@ -14,7 +14,8 @@ from pathlib import Path
 from jaxgate.ext.bisect.judge import is_same_program, moved_facts, quantity_of
 from jaxgate.ext.bisect.kept import read_bisection
 from jaxgate.ext.bisect.model import RUN_TIME, AskedSide, Bisection, Left, Mark, Probe, Quantity
-from jaxgate.ext.bisect.revisions import Compared, NotMeasuredError, Range, Revisions
+from jaxgate.ext.bisect.ranges import Range
+from jaxgate.ext.bisect.revisions import Compared, NotMeasuredError, Revisions
 from jaxgate.ext.bisect.text import describe_quantity, likeness, show_figure
 from jaxgate.keep.strict import write_strict
 from jaxgate.model.baseline import Baseline
@@ -227,11 +228,7 @@ class Search:
         return None
 
     def _refuse_other(self, measured: Baseline) -> None:
-        """Refuse a measurement that cannot be compared with the good side's.
-
-        Raises:
-            NotMeasuredError: Says why.
-        """
+        """Refuse a measurement that cannot be compared with the good side's."""
         good = self._revisions.known(self._range.good)
         assert good is not None
         if measured.hardware != good.hardware:

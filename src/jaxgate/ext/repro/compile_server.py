@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import importlib.util
 import os
-import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any
 
 from jaxgate.ext.opinion.process import Values, pack, unpack
 from jaxgate.ext.repro.model import AnonymousProgram
-from jaxgate.processes.child import Finished, run_child, strangers_variables
+from jaxgate.processes.child import strangers_variables
 from jaxgate.processes.live_worker import KeptWorker, LiveWorker, WorkerError, start_worker
 
 START_S, ANSWER_S = 120.0, 120.0
@@ -26,7 +24,10 @@ class NoAnswerError(Exception):
 
 
 class CompileServer(KeptWorker):
-    """The process; started when it is first asked, and again where a program ended it."""
+    """The process; started when it is first asked, and again where a program ended it.
+
+    Each question raises ``NoAnswerError`` if a program does not compile or run there.
+    """
 
     def __init__(self, python: Path) -> None:
         super().__init__(self._run, START_S)
@@ -34,30 +35,18 @@ class CompileServer(KeptWorker):
         self.jax = self.platform = ""  # empty before the first start
 
     def facts(self, programs: Sequence[AnonymousProgram]) -> list[dict[str, float]]:
-        """What the compiler says of each.
-
-        Raises:
-            NoAnswerError: If one does not compile there.
-        """
+        """What the compiler says of each."""
         found: list[dict[str, float]] = self._ask(programs)["facts"]
         return found
 
     def results(self, program: AnonymousProgram, inputs: Sequence[Values]) -> list[Values]:
-        """What a program gives for some inputs.
-
-        Raises:
-            NoAnswerError: If it does not compile or run there.
-        """
+        """What a program gives for some inputs."""
         return [unpack(one) for one in self._ask([program], inputs=[[pack(one) for one in inputs]])["results"]]
 
     def ratios(
         self, programs: Sequence[AnonymousProgram], inputs: Sequence[Sequence[Values]], rounds: int
     ) -> list[float]:
-        """Times of the second program against the first, each with its own inputs, in turn.
-
-        Raises:
-            NoAnswerError: If one does not compile or run there.
-        """
+        """Times of the second program against the first, each with its own inputs, in turn."""
         packed = [[pack(one) for one in given] for given in inputs]
         found: list[float] = self._ask(programs, quick=False, inputs=packed, rounds=rounds)["ratios"]
         return found
@@ -102,17 +91,3 @@ class CompileServer(KeptWorker):
         if "refused" in reply:
             raise NoAnswerError(reply["refused"])
         return reply
-
-
-TIMEOUT_S = 600.0
-
-
-def run_file(path: Path) -> Finished:
-    """Run a reproduction file to its end as a stranger would: in an empty folder, without what the project sets."""
-    with tempfile.TemporaryDirectory(prefix="jaxgate-") as folder:
-        command = [sys.executable, "-I", str(path.absolute())]
-        try:
-            variables = strangers_variables(os.environ)
-            return run_child(command, folder=Path(folder), variables=variables, timeout_s=TIMEOUT_S)
-        except (TimeoutError, OSError) as error:
-            return Finished(status=1, stdout="", stderr=str(error))

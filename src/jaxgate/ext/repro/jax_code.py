@@ -27,8 +27,6 @@ _BINARY = {
 _COMPARED = {"EQ": "==", "NE": "!=", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
 _REDUCED = {"add": "sum", "maximum": "max", "minimum": "min", "multiply": "prod"}
 _NEUTRAL = {"add": "0.000000e+00", "maximum": "0xFF800000", "minimum": "0x7F800000", "multiply": "1.000000e+00"}
-
-
 _WORDS = {"true": "True", "false": "False", "0xFF800000": "-jnp.inf", "0x7F800000": "jnp.inf"}
 
 
@@ -48,7 +46,8 @@ def jax_code(text: str) -> str:
     names: dict[Any, str] = {argument: f"x{place}" for place, argument in enumerate(block.arguments)}
     lines = [f"def f({', '.join(names.values())}):"]
     for place, argument in enumerate(block.arguments):
-        lines.append(f"    # x{place}: {_shown(array_of(argument.type))}")
+        array = array_of(argument.type)
+        lines.append(f"    # x{place}: {array.dtype}[{','.join(map(str, array.shape))}]")
     ops = [op.operation for op in block.operations]
     for op in ops[:-1]:
         if len(op.results) != 1:
@@ -75,11 +74,6 @@ def lowered_again(code: str, inputs: list[ArrayOf]) -> str:
 
 
 def _written(op: Any, given: list[str]) -> str:
-    """One operation as an expression.
-
-    Raises:
-        NotWrittenError: If it has no expression.
-    """
     name, text, result = op.name.removeprefix("stablehlo."), str(op), array_of(op.results[0].type)
     if name in _UNARY:
         called = _UNARY[name]
@@ -144,10 +138,6 @@ def _pair(text: str, name: str) -> str:
     if found is None:
         return "((), ())"
     return f"({', '.join(f'({one},)' if one else '()' for one in found.groups())})"
-
-
-def _shown(array: ArrayOf) -> str:
-    return f"{array.dtype}[{','.join(map(str, array.shape))}]"
 
 
 _OTHERS: dict[str, Callable[[str, ArrayOf, list[str]], str]] = {

@@ -60,11 +60,8 @@ def without_locations(payload: bytes) -> str:
 
 def main_of(module: Any) -> Any:
     """The function that a module starts with."""
-    return next(op.operation for op in module.body.operations if _name(op.operation) == "main")
-
-
-def _name(operation: Any) -> str:
-    return str(operation.attributes["sym_name"].value) if "sym_name" in operation.attributes else ""
+    functions = (op.operation for op in module.body.operations if op.operation.name == "func.func")
+    return next(one for one in functions if one.attributes["sym_name"].value == "main")
 
 
 def array_types(module: Any) -> tuple[list[ArrayOf], list[ArrayOf]]:

@@ -91,11 +91,7 @@ def _accepted(now: Baseline, root: Path, tests: frozenset[str]) -> Baseline:
 
 
 def _program(side: Baseline, programs: ProgramStore, whose: str, tests: frozenset[str]) -> StoredProgram:
-    """The program of one side.
-
-    Raises:
-        UsageError: If it has none that can be compiled again by anybody.
-    """
+    """The program of one side; refused where it has none that anybody can compile again."""
     if side.eager:
         raise UsageError(
             f"`{side.case}` is plain Python around jitted calls, which is no program; "

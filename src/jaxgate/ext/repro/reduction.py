@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from jaxgate.ext.opinion.ask import WITHOUT_LIBRARIES
-from jaxgate.ext.repro import edit, modules
+from jaxgate.ext.repro import flat, modules
 from jaxgate.ext.repro.compile_server import CompileServer, NoAnswerError
 from jaxgate.ext.repro.delta_debugging import Move, Reduction, Step
-from jaxgate.ext.repro.flat import FlatProgram, numbers, sizes
+from jaxgate.ext.repro.flat import FlatProgram
 from jaxgate.ext.repro.jax_code import NotWrittenError, jax_code, lowered_again
 from jaxgate.ext.repro.model import REDUCED_FACTS, AnonymousProgram, Reduced
 from jaxgate.ext.repro.oracles import Oracle, Programs, Sides, call_ratios, find_worse, slower_call, wrong_result
@@ -35,16 +35,16 @@ def moves() -> list[Move[Programs]]:
     def take(text: str, names: Sequence[str]) -> str | None:
         for name in names:
             seats.setdefault(name, 1000 + len(seats))
-        return edit.taking(text, {name: seats[name] for name in names})
+        return flat.taking(text, {name: seats[name] for name in names})
 
     def keep_less(text: str, parts: Sequence[str]) -> str | None:
         begin, end = map(int, parts[0].split(":"))
         kept = [number for number in range(FlatProgram(text).outputs) if not begin <= number < end]
-        return edit.keeping(text, kept) if kept else None
+        return flat.keeping(text, kept) if kept else None
 
     def resize(text: str, parts: Sequence[str]) -> str | None:
         one, other = map(int, parts[0].split(":"))
-        return edit.resized(text, one, other)
+        return flat.resized(text, one, other)
 
     def move(
         name: str,
@@ -60,17 +60,17 @@ def moves() -> list[Move[Programs]]:
         return Move(name=name, parts=parts, without=without, one_by_one=one_by_one)
 
     return [
-        move("has its constants written out", lambda _: ["all"], lambda text, _: edit.folded(text), one_by_one=True),
+        move("has its constants written out", lambda _: ["all"], lambda text, _: flat.folded(text), one_by_one=True),
         move("is given values", _shared, take),
         move("returns less", _ranges, keep_less, one_by_one=True),
-        move("returns one value", _coarse, lambda text, parts: edit.returning(text, parts[0]), one_by_one=True),
-        move("leaves operations out", _shared, edit.bypassed),
-        move("does a loop once", _loops, lambda text, parts: edit.without_loop(text, int(parts[0])), one_by_one=True),
+        move("returns one value", _coarse, lambda text, parts: flat.returning(text, parts[0]), one_by_one=True),
+        move("leaves operations out", _shared, flat.bypassed),
+        move("does a loop once", _loops, lambda text, parts: flat.without_loop(text, int(parts[0])), one_by_one=True),
         move("has smaller arrays", _sizes, resize, one_by_one=True),
         move(
             "counts less far",
             _numbers,
-            lambda text, parts: edit.renumbered(text, parts[0], int(parts[0]) // 2),
+            lambda text, parts: flat.renumbered(text, parts[0], int(parts[0]) // 2),
             one_by_one=True,
         ),
     ]
@@ -83,7 +83,7 @@ def size(programs: Programs) -> tuple[int, ...]:
         sum(one.count for one in found),
         sum(one.outputs for one in found),
         sum(one.elements for one in found),
-        sum(int(number) for text in programs for number in numbers(text)),
+        sum(int(number) for text in programs for number in flat.numbers(text)),
     )
 
 
@@ -134,12 +134,12 @@ def _loops(programs: Programs) -> list[str]:
 
 
 def _sizes(programs: Programs) -> list[str]:
-    found = sorted({size for text in programs for size in sizes(text)}, reverse=True)
+    found = sorted({size for text in programs for size in flat.sizes(text)}, reverse=True)
     return [f"{one}:{other}" for one in found for other in dict.fromkeys((one // 8, one // 2)) if other]
 
 
 def _numbers(programs: Programs) -> list[str]:
-    return sorted({number for text in programs for number in numbers(text)}, key=int, reverse=True)
+    return sorted({number for text in programs for number in flat.numbers(text)}, key=int, reverse=True)
 
 
 def reduce_pair(
@@ -256,7 +256,7 @@ def _looked_at(about: str, *, one: bool) -> str:
 
 
 def _text(program: AnonymousProgram) -> str:
-    return edit.prepared(modules.without_locations(program.payload), program.places)
+    return flat.prepared(modules.without_locations(program.payload), program.places)
 
 
 def _code(best: Programs, oracle: Oracle) -> str:
@@ -266,7 +266,7 @@ def _code(best: Programs, oracle: Oracle) -> str:
     try:
         code = jax_code(best[0])
         inputs, _ = modules.array_types(modules.parse(best[0]))
-        again = edit.prepared(lowered_again(code, inputs), FlatProgram(best[0]).seats)
+        again = flat.prepared(lowered_again(code, inputs), FlatProgram(best[0]).seats)
         return code if oracle((again,))[0] else ""
     except (NotWrittenError, NoAnswerError, ValueError):
         return ""

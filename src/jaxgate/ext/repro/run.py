@@ -9,6 +9,8 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -16,7 +18,6 @@ from jaxgate.cli.console import complain, refuse, tell, write
 from jaxgate.cli.pytest_arguments import IniError, project_of, usual_folder, usual_programs
 from jaxgate.ext.opinion.ask import WITHOUT_LIBRARIES
 from jaxgate.ext.repro.anonymous import NotAnonymousError, anonymise
-from jaxgate.ext.repro.compile_server import run_file
 from jaxgate.ext.repro.file import REPRO_MARK, repro_file
 from jaxgate.ext.repro.model import ABOUT, Reduced
 from jaxgate.ext.repro.program_pair import ProgramPair, find_pair
@@ -29,7 +30,7 @@ from jaxgate.model.numbers import Facts
 from jaxgate.model.outcome import UsageError
 from jaxgate.model.words import cut, plural
 from jaxgate.observe.program.export import NotReplayableError
-from jaxgate.processes.child import Finished
+from jaxgate.processes.child import Finished, run_child, strangers_variables
 
 _TITLES = {
     "temp_bytes": "temporary memory",
@@ -113,6 +114,8 @@ def reduced_text(found: Reduced) -> str:
     return "\n".join([*lines, "", ""])
 
 
+TIMEOUT_S = 600.0
+"""Seconds that the file may take."""
 _WIDTH = 200
 """Characters of a line that the file prints: the signature of 300 arguments is one of 12,000."""
 _WRITTEN, _CANNOT, _FAILS = 0, 1, 2
@@ -147,7 +150,7 @@ def repro(asked: argparse.Namespace) -> int:
     except (UsageError, IniError, OSError) as error:
         return refuse("repro", str(error), _CANNOT)
     _progress(f"running {path} once")
-    done, took_s = _run(path)
+    done, took_s = run_file(path)
     if done.status:
         return refuse("repro", f"{path} was written and fails here: {done.last_words}", _FAILS)
     _progress(f"{path}: {len(text.encode()):,} bytes, needs jax and NumPy only; it ran in {took_s:.0f} s")
@@ -168,13 +171,21 @@ def _refuse_foreign(path: Path) -> None:
         raise UsageError(f"{path} cannot be written: {error}") from error
 
 
-def _run(path: Path) -> tuple[Finished, float]:
-    """Run the file while nobody else works on this machine, as it times both sides; and the seconds that it took."""
+def run_file(path: Path) -> tuple[Finished, float]:
+    """Run a file as a stranger would, in an empty folder without what the project sets; and the seconds that it took.
+
+    Nobody else works on this machine meanwhile, as it times both sides.
+    """
+    command, variables = [sys.executable, "-I", str(path.absolute())], strangers_variables(os.environ)
     machine = Machine()
     machine.about = f"jaxgate repro, running {path.name}"
-    with machine.hold(_progress, alone=True):
+    with machine.hold(_progress, alone=True), tempfile.TemporaryDirectory(prefix="jaxgate-") as folder:
         begin = time.monotonic()
-        return run_file(path), time.monotonic() - begin
+        try:
+            done = run_child(command, folder=Path(folder), variables=variables, timeout_s=TIMEOUT_S)
+        except (TimeoutError, OSError) as error:
+            done = Finished(status=1, stdout="", stderr=str(error))
+        return done, time.monotonic() - begin
 
 
 def written(pair: ProgramPair, name: str, asked: argparse.Namespace) -> tuple[str, Reduced | None]:

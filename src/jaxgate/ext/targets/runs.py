@@ -130,11 +130,7 @@ def judge_each(
 
 
 def _folders(names: Sequence[str]) -> dict[str, str]:
-    """The folder of each run's bundles.
-
-    Raises:
-        ValueError: If one is no target, or is named twice.
-    """
+    """The folder of each run's bundles; what is no target, or is named twice, is refused."""
     found: dict[str, str] = {}
     for name in names:
         target = None if name == HERE else Target.parse(name)

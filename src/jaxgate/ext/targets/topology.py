@@ -87,11 +87,7 @@ class Topology:
         }
 
     def _refuse_too_large(self, memory: Any) -> None:
-        """Refuse what the device's memory does not hold: the compiler of GPUs does not.
-
-        Raises:
-            NotReplayableError: With what is needed, and what there is.
-        """
+        """Refuse what the device's memory does not hold: the compiler of GPUs does not."""
         if self.target.chip not in GPUS:
             return
         limit = self.target.memory_bytes
