@@ -54,7 +54,7 @@ def test_two_runs(here, capsys):
     )
 
 
-def test_markdown_and_json(here, capsys):
+def test_markdown_json_and_a_page(here, capsys):
     results(here / "a.json", "scan/a")
     results(here / "b.json", "scan/a", temp_bytes=40_000)
     assert main(["diff", "a.json", "b.json", "--markdown"]) == 0
@@ -62,11 +62,6 @@ def test_markdown_and_json(here, capsys):
     assert main(["diff", "a.json", "b.json", "--json"]) == 0
     (case,) = json.loads(capsys.readouterr().out)["cases"]
     assert (case["way"], case["facts"][0]["second"], case["facts"][0]["ratio"]) == ("WORSE", 40_000, 2.0)
-
-
-def test_a_page(here, capsys):
-    results(here / "a.json", "scan/a")
-    results(here / "b.json", "scan/a", temp_bytes=40_000)
     assert main(["diff", "a.json", "b.json", "--page", "diff.html"]) == 0
     assert capsys.readouterr().out == "diff.html\n"
     assert ">40 kB<" in (here / "diff.html").read_text()

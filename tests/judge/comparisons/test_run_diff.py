@@ -23,6 +23,7 @@ def side(name="a", **cases):
 def test_identical_sides_do_not_differ():
     (case,) = diff_sides(side(x=one()), side(x=one(run_ns=900.0))).cases
     assert (case.way, case.facts, case.same_program) == (Way.SAME, (), True)
+    assert diff_sides(side(x=one(program="")), side(x=one())).cases[0].same_program is None
     assert {time.name: time.ratio for time in case.times} == {"compile_ns": 1.0, "run_ns": 9.0}
 
 
@@ -31,12 +32,8 @@ def test_the_policy_says_which_way_is_worse():
     assert [(fact.name, fact.way) for fact in case.facts] == [("donated_bytes", Way.WORSE), ("temp_bytes", Way.WORSE)]
     (case,) = diff_sides(side(x=one(temp_bytes=200_000)), side(x=one())).cases
     assert (case.way, case.facts[0].ratio) == (Way.BETTER, 0.5)
-
-
-def test_a_fact_within_its_tolerance_moved():
-    """It would pass the gate, and it is another number."""
     (case,) = diff_sides(side(x=one(temp_bytes=1_000_000)), side(x=one(temp_bytes=1_000_001))).cases
-    assert case.way is Way.MOVED
+    assert case.way is Way.MOVED  # it would pass the gate, and it is another number
 
 
 def test_other_hardware_is_neither_worse_nor_better():
@@ -66,19 +63,11 @@ def test_worse_ones_come_first_and_larger_ones_before_smaller():
     assert [case.case for case in diff_sides(before, after).cases] == ["d", "b", "a", "c"]
 
 
-def test_lone_cases_are_named_on_their_side():
+def test_a_case_on_several_kinds_of_hardware_meets_its_own():
+    """A revision has baselines of all hardware; what only one side has is named, with its hardware where there are several."""
     found = diff_sides(side(a=one(), b=one()), side(b=one(), c=one()))
     assert (found.only_first, found.only_second, [case.case for case in found.cases]) == (("a",), ("c",), ["b"])
-
-
-def test_a_case_on_several_kinds_of_hardware_meets_its_own():
-    """A revision has baselines of all hardware; what is not there is named with its hardware."""
     cpu, gpu, tpu = (one(folder=f"{kind}-1-jax-0.10") for kind in ("cpu", "gpu", "tpu"))
     found = diff_sides(side(x=(cpu, gpu)), side(x=(gpu, tpu)))
     assert [case.case for case in found.cases] == ["x on gpu-1-jax-0.10"]
     assert (found.only_first, found.only_second) == (("x on cpu-1-jax-0.10",), ("x on tpu-1-jax-0.10",))
-
-
-def test_an_unknown_program_is_no_other_program():
-    (case,) = diff_sides(side(x=one(program="")), side(x=one())).cases
-    assert case.same_program is None

@@ -35,10 +35,6 @@ def test_many_accepted_losses_are_red_together():
     assert perhaps.status is Status.UNDECIDED
     assert perhaps.detail == "its interval does not show it to be beyond the budget"
     assert judge_drift(history, 0.11) == []
-
-
-def test_todays_run_is_part_of_it():
-    """The last refresh is within; today's program is not."""
     *known, _ = refreshes(1.04)
     assert judge_drift(refreshes(1.04), 0.06) == []
     assert one(judge_drift((*known, point(2, "p2", named("p1", 1), 1.06)), 0.06)).status is Status.REGRESSED
@@ -47,7 +43,9 @@ def test_todays_run_is_part_of_it():
 def test_a_gap_is_never_silently_green():
     """UNDECIDED with both baselines and what to do; red where what is known since is beyond by itself."""
     before = point(0, "p0", BASELINE)
-    calm = one(judge_drift((before, point(2, "p1", named("p1", 1))), 0.1))
+    history = (before, point(2, "p1", named("p1", 1)))
+    assert judge_drift(history, 0.1, timed=False) == [], "no clock speaks of what is compiled for a target"
+    calm = one(judge_drift(history, 0.1))
     assert calm.status is Status.UNDECIDED
     assert calm.drift.gap.startswith("no duel holds the baseline of 2026-03-03 (01010101")
     assert calm.detail == f"the drift from before is unknown; {BEGIN_ANEW}"
@@ -64,12 +62,6 @@ def test_a_case_without_a_history_passes_and_says_so():
     ):
         found = one(judge_drift((*past, today), 0.1))
         assert (found.status, found.detail, found.now) == (Status.SAME, NO_HISTORY, None)
-
-
-def test_a_case_that_no_clock_speaks_of_has_facts_only():
-    """Compiled for a target, or on virtual devices: its time is no gap."""
-    history = (point(0, "p0", BASELINE), point(2, "p1", named("p1", 1)))
-    assert judge_drift(history, 0.1, timed=False) == []
 
 
 @pytest.mark.parametrize(

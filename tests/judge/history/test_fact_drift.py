@@ -29,21 +29,15 @@ def test_first_now_and_steps():
     assert found is not None
     assert (found.first, found.now, found.steps, found.since) == (1_050_000, 1_310_000, 3, day(0))
     assert found.environment == ()
+    failed, last = points("temp_bytes", 9_000, fails=True), points("temp_bytes", 2_000, fails=True)
+    found = fact_drift((*failed, *points("temp_bytes", 1_000), *last), POLICY["temp_bytes"])
+    assert found is not None
+    assert (found.first, found.now) == (1_000, 2_000), "what nobody accepted is no measure, and today's counts"
 
 
 def test_what_is_not_known_has_no_drift():
     for values in ([1, None], [None, 1], [None, None], [1], []):
         assert fact_drift(points("temp_bytes", *values), POLICY["temp_bytes"]) is None
-
-
-def test_a_run_that_failed_is_not_the_first():
-    """What nobody accepted is no measure, and today's counts though it fails."""
-    failed = points("temp_bytes", 9_000, fails=True)
-    found = fact_drift(
-        (*failed, *points("temp_bytes", 1_000), *points("temp_bytes", 2_000, fails=True)), POLICY["temp_bytes"]
-    )
-    assert found is not None
-    assert (found.first, found.now) == (1_000, 2_000)
 
 
 def test_another_environment_is_named():
@@ -60,15 +54,11 @@ def test_another_environment_is_named():
 
 
 def test_each_move_is_a_step_with_its_commits():
-    """Exact values need no search: from 0 too, and for how many runs each stayed."""
-    first, second = fact_steps(points("collectives", 0, 0, 2, 2, 2, 3), "collectives")
+    """Exact values need no search: from 0 too, and for how many runs each stayed; imported and foreign runs are none."""
+    odd = points("collectives", 5, elsewhere="--perf-against jax==0.10.2")
+    imported = points("collectives", 6, source="pytest-benchmark")
+    known = points("collectives", 0, 0, 2, 2, 2, 3)
+    first, second = fact_steps((*known[:1], *odd, *imported, *known[1:]), "collectives")
     assert (first.before, first.after, first.ratio, first.run, first.runs) == (0, 2, inf, "2", 3)
     assert (first.commit, first.last_before, first.sure) == (commit(2), commit(1), inf)
     assert (second.before, second.after, second.ratio, second.runs) == (2, 3, pytest.approx(1.5), 1)
-
-
-def test_imported_and_foreign_runs_are_no_steps():
-    """A run against another environment has its facts, and says nothing of these."""
-    odd = points("temp_bytes", 5, elsewhere="--perf-against jax==0.10.2")
-    imported = points("temp_bytes", 6, source="pytest-benchmark")
-    assert fact_steps((*points("temp_bytes", 1), *odd, *imported, *points("temp_bytes", 1)), "temp_bytes") == ()

@@ -42,12 +42,11 @@ def test_a_step_is_found_at_its_third_run_with_its_place():
     assert (step.run, step.moment[:10], step.commit, step.last_before) == ("40", day(40), commit(40), commit(39))
     assert (step.runs, step.before, step.after) == (3, None, None)
     assert step.ratio == pytest.approx(1.05, abs=0.01)
-
-
-def test_a_step_down_is_one_too():
-    found = find_shifts(series(*noise(40), *(log(0.9) + one for one in noise(10, seed=2))), TIME)
-    assert [step.ratio == pytest.approx(0.9, abs=0.01) for step in found.steps] == [True]
-    assert found.creep is None
+    down = find_shifts(series(*noise(40), *(log(0.9) + one for one in noise(10, seed=2))), TIME)
+    assert [step.ratio == pytest.approx(0.9, abs=0.01) for step in down.steps] == [True]
+    assert down.creep is None
+    less = [ChainPoint(point=point(number, "p", BASELINE), value=0.005 * (number >= 20)) for number in range(40)]
+    assert find_shifts(less, TIME).steps == (), "less than a per cent is not said"
 
 
 def test_one_odd_run_is_no_step():
@@ -68,11 +67,8 @@ def test_creep_is_found_and_no_step_is_said():
     assert found.steps == ()
     assert found.creep.commits[-1] == commit(109)
     assert day(30) < found.creep.since[:10] < day(60)
-
-
-def test_what_gets_faster_slowly_is_no_creep():
-    values = [one - log(1.01) / 7 * place for place, one in enumerate(noise(80))]
-    assert find_shifts(series(*values), TIME).creep is None
+    faster = [one - log(1.01) / 7 * place for place, one in enumerate(noise(80))]
+    assert find_shifts(series(*faster), TIME).creep is None
 
 
 def test_the_error_of_a_link_is_no_step():
@@ -109,11 +105,6 @@ def test_too_short_a_history_says_nothing():
     assert time_shifts([]).steps == ()
 
 
-def test_less_than_a_per_cent_is_not_said():
-    points = [ChainPoint(point=point(number, "p", BASELINE), value=0.005 * (number >= 20)) for number in range(40)]
-    assert find_shifts(points, TIME).steps == ()
-
-
 def test_a_phase_steps_by_its_values():
     """compile_ns doubles: before and after are values; runs that lack it are left out."""
     random = Random(5)
@@ -133,7 +124,7 @@ def test_the_search_finds_the_ends_of_levels():
     assert split([0.0, 9.0, 0.0, 9.0], 25, 3) == [4]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_no_other_levels_fit_better(seed):
     """Of all ways to divide nine values into levels of two and more."""
     random = Random(seed)
