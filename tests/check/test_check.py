@@ -124,10 +124,13 @@ def test_a_run_that_is_fine_is_green(github, job):
     assert "@" not in one["output"]["summary"]
     assert one["details_url"] == "https://github.com/owner/project/actions/runs/77/attempts/1"
     assert {token for *_, token in github.asked} == {"Bearer secret"}
+    job("begin", GITHUB_EVENT_PATH="/no/such/file")
+    assert github.checks[1]["head_sha"] == MERGE, "a push has its own commit"
 
 
 RED = {
     "killed": None,
+    "never begun": None,
     "regressed": {"gate_exit": 1},
     "not all judged": {"gate_exit": 2},
     "no baselines": {"gate_exit": 3},
@@ -144,22 +147,11 @@ RED = {
 
 @pytest.mark.parametrize("why", RED)
 def test_whatever_is_not_known_to_be_fine_is_red(github, job, why):
-    """Also of a run that was killed, and of results that were never uploaded, or are older."""
-    job("begin")
+    """Also of a run that was killed, or never began, and of results that were never uploaded, or are older."""
+    if why != "never begun":
+        job("begin")
     if RED[why] is not None:
         job.leave(**RED[why])
-    assert job("end") == 1
-    assert states(github) == [("jaxgate", "completed", "failure")]
-
-
-def test_a_run_that_never_ends_stays_in_progress(github, job):
-    """A branch that requires the check waits: it is neither green nor absent."""
-    job("begin")
-    assert states(github) == [("jaxgate", "in_progress", None)]
-
-
-def test_a_run_that_never_began_is_red(github, job):
-    """A job for the end alone sees to it: its machine did not come up."""
     assert job("end") == 1
     assert states(github) == [("jaxgate", "completed", "failure")]
 
@@ -182,12 +174,6 @@ def test_two_targets_of_one_run_have_a_check_each(github, job):
     job.leave()
     job("end", "jaxgate (gpu:h200:8)")
     assert states(github) == [("jaxgate (cpu)", "in_progress", None), ("jaxgate (gpu:h200:8)", "completed", "success")]
-
-
-def test_a_push_has_its_own_commit(github, job):
-    """There is no pull request whose head could carry the check."""
-    job("begin", GITHUB_EVENT_PATH="/no/such/file")
-    assert github.checks[0]["head_sha"] == MERGE
 
 
 def test_what_is_githubs_own_fault_is_tried_again(github, job):

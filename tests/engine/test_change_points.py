@@ -31,7 +31,4 @@ def test_everything_that_a_history_shows():
         f"time 8 % up {where}",
         f"compile_ns 1 s → 2 s = 2.00 × {where}",
     ]
-
-
-def test_an_empty_history_shows_nothing():
     assert change_lines(changes_of([])) == []

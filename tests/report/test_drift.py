@@ -9,7 +9,6 @@ import pytest
 from support.history_points import day, named, point, refreshes
 
 from jaxgate.ext.history.budget import judge_drift
-from jaxgate.ext.history.chain import chain_times, drift_of
 from jaxgate.ext.history.drift import Accepted, Creep, Drift, FactDrift, Step
 from jaxgate.ext.history.text import creep_line, drift_line, fact_drift_line, step_line
 from jaxgate.model.verdict import Verdict
@@ -61,16 +60,6 @@ STEP = Step(
 def test_a_drift_is_one_line(changes, line):
     """Mean step, number of refreshes, total with its interval, since when, commits; what is not known is said."""
     assert drift_line(replace(DRIFT, **changes)) == line
-
-
-def test_a_drift_of_a_history():
-    """The same line from runs, not from numbers that were made up."""
-    chain = chain_times(refreshes(1.02, 1.03))
-    assert chain is not None
-    assert drift_line(drift_of(chain)) == (
-        "2.5 % a step over the last 2 accepted refreshes: 5.1 % [2.9, 7.3] since 2026-03-02; each was within its tolerance "
-        "(commits 0101010 … 0202020)"
-    )
 
 
 def test_a_fact_is_one_line():

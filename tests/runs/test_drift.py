@@ -15,8 +15,9 @@ BUDGET = "--override-ini=perf_drift_budget=10%"
 
 
 @pytest.fixture
-def recorded(project):
+def recorded(project, monkeypatch):
     """Two recorded cases of which nothing is stored."""
+    monkeypatch.setenv("JAXGATE_BUDGET", "0")  # time is not what this is about
     project.write("test_model.py", model("jnp.ones(64)", step="x * 2", other="x + 1")).record()
     project.instruments["open_history"] = lambda *_: Past()
     return project

@@ -69,9 +69,14 @@ def around(spread, count=10):
 # Recording
 
 
-def test_sessions_are_stored_beside_the_baselines(recorded, lab):
-    """One file for each case, one session for each process; what the machine looked like is printed and kept."""
+def test_sessions_are_stored_beside_the_baselines(recorded, lab, monkeypatch):
+    """One file for each case, one session for each process; what the machine looked like is printed and kept.
+
+    Nothing was asked to be judged, which is not red under CI. Later sessions are added, each look after one asks for the
+    steal since it began, and paths and expressions go on to the fresh processes.
+    """
     lab.fresh_ns = around(0.005, 4)
+    monkeypatch.setenv("CI", "true")
     result = record_times(recorded, 4)
     assert result.code == 0
     assert len(lab.recorded) == 4
@@ -85,26 +90,9 @@ def test_sessions_are_stored_beside_the_baselines(recorded, lab):
         "Recorded 4 of 4 sessions under baselines; commit it.",
     )
     assert "not judged" not in result.text
-
-
-def test_later_sessions_are_added(project, lab, accepted):
-    """And each look after a session asks for the steal since it began."""
-    accepted(MODEL, *around(0.005, 2))
-    result = record_times(project, 1)
-    assert len(sessions(project)) == 3
+    lab.looked.clear()
+    record_times(recorded, 1, "test_model.py", "-k", "wave").shows("5 sessions over 1 day")
     assert [sorted(how) for how in lab.looked] == [[], ["after_work", "since"]]
-    result.shows("3 sessions over 1 day")
-
-
-def test_recording_judges_nothing_and_is_not_red_under_ci(recorded, monkeypatch):
-    """A strict run in which no gate was judged fails; this one was not asked to judge."""
-    monkeypatch.setenv("CI", "true")
-    assert record_times(recorded, 1).code == 0
-
-
-def test_only_the_selection_is_recorded(recorded, lab):
-    """Paths and expressions go on to the fresh processes."""
-    record_times(recorded, 1, "test_model.py", "-k", "wave")
     assert (lab.recorded[-1].paths, lab.recorded[-1].keyword) == (("test_model.py",), "wave")
 
 
@@ -157,11 +145,7 @@ def says(**failed):
 
 
 REFUSED = {
-    "another environment": (
-        MODEL,
-        Lab.change_environment,
-        "its environment changed since the baseline; record that first: --perf-update",
-    ),
+    "another environment": (MODEL, Lab.change_environment, "its environment changed since the baseline; record that"),
     "Python that was edited": (TALK, other(source="edited"), "its source (it calls Python) changed since the baseline"),
     "a test that fails there": (MODEL, says(test_wave="INVALID  wave"), "failed in a session: INVALID  wave"),
     "nothing recorded": (MODEL, says(), "No session recorded a case: nothing is stored."),
@@ -196,28 +180,14 @@ def test_virtual_devices_are_refused(recorded, lab, monkeypatch):
     result.shows("virtual CPU devices share their cores, so no clock judges them")
 
 
-def test_a_damaged_file_is_refused_and_left_alone(project, accepted):
-    """Red; what is there may be a merge that somebody can still mend."""
-    accepted(MODEL, CALL_NS)
-    path = project.path / TIMES
-    path.write_text("{")
-    result = record_times(project, 1)
-    assert result.code == 1
-    assert path.read_text() == "{"
-    result.shows("REFUSED  model/wave", "wave.json is not JSON")
-
-
-def test_nothing_that_gates_is_a_usage_error(project):
-    project.write("test_plain.py", "def test_plain():\n    pass\n")
-    result = record_times(project, 1)
-    assert result.code == 4
-    result.shows("none of the selected tests gates")
-
-
-def test_a_file_that_cannot_be_collected_is_red(project, lab):
-    project.write("test_model.py", "import no_such_module\n")
-    assert record_times(project, 1).code == 2
-    assert len(lab.recorded) == 0
+@pytest.mark.parametrize(
+    ("text", "code", "says"),
+    [("import no_such_module", 2, "no_such_module"), ("def test_plain(): pass", 4, "none of the selected tests gates")],
+)
+def test_what_cannot_be_collected_or_does_not_gate_is_not_recorded(project, lab, text, code, says):
+    result = record_times(project.write("test_model.py", text), 1)
+    assert (result.code, len(lab.recorded)) == (code, 0)
+    result.shows(says)
 
 
 # Judging: the environment changed
@@ -281,9 +251,6 @@ def test_sessions_of_another_baseline_do_not_count(project, lab, accepted):
     project.run().shows("1 UNDECIDED", "no session, 3 are needed (10 of another baseline)")
 
 
-# Judging: no duel can be run
-
-
 # Fail closed
 
 
@@ -319,12 +286,16 @@ def test_what_cannot_be_confirmed_is_invalid(suspect, lab, what):
 
 
 def test_damaged_times_are_invalid(suspect):
-    """Not passed over; the file is named, with the command that mends it."""
+    """Not passed over; the file is named, with the command that mends it. A recording leaves what somebody can still mend."""
     path = suspect.path / TIMES
     path.write_text(path.read_text()[:50])
     result = suspect.run()
     assert result.code == 1
     result.shows("INVALID  model/wave", "reading the stored times", f"git checkout -- {TIMES}")
+    path.write_text("{")
+    result = record_times(suspect, 1)
+    assert (result.code, path.read_text()) == (1, "{")
+    result.shows("REFUSED  model/wave")
 
 
 # For real
