@@ -90,21 +90,13 @@ def _versions(seen: Surroundings) -> Iterator[Remark]:
 
 
 def _devices(seen: Surroundings) -> Iterator[Remark]:
-    if seen.hardware is None and not seen.no_hardware:
-        return  # JAX is not there to be asked
     if seen.hardware is None:
-        yield Remark(
-            Level.BAD,
-            "devices",
-            f"JAX finds none: {seen.no_hardware}",
-            "look at JAX_PLATFORMS, and at the wheels of JAX for this accelerator",
-        )
+        if seen.no_hardware:  # else JAX is not there to be asked
+            remedy = "look at JAX_PLATFORMS, and at the wheels of JAX for this accelerator"
+            yield Remark(Level.BAD, "devices", f"JAX finds none: {seen.no_hardware}", remedy)
         return
-    many = plural(seen.devices, "device")
-    found = (
-        f"{many} of {seen.hardware.platform} ({seen.hardware.device_kind}): facts gate, and changed programs are timed"
-    )
-    remedy = ""
+    what = f"{plural(seen.devices, 'device')} of {seen.hardware.platform} ({seen.hardware.device_kind})"
+    found, remedy = f"{what}: facts gate, and changed programs are timed", ""
     if seen.hardware.platform == "cpu" and seen.devices == 1:
         found += "; cases on several devices need virtual ones"
         remedy = 'for these: perf_cpu_devices = "8" in the ini section of pytest'
@@ -116,97 +108,66 @@ def _settings(seen: Surroundings) -> Iterator[Remark]:
         yield Remark(Level.BAD, "settings", f"{name} is on: {why}", f"switch {name} off")
     if seen.settings:
         listed = shortlist([f"{name}={value}" for name, value in seen.settings.items()], MAX_SHOWN)
-        yield Remark(
-            Level.NOTE,
-            "settings",
-            f"set here, and part of what is recorded: {listed}",
-            "set the same wherever these baselines are judged",
-        )
+        found = f"set here, and part of what is recorded: {listed}"
+        yield Remark(Level.NOTE, "settings", found, "set the same wherever these baselines are judged")
     elif not seen.unfit:
         yield Remark(Level.OK, "settings", "JAX and XLA have their defaults (a conftest may change them)")
 
 
 def _cache(seen: Surroundings) -> Iterator[Remark]:
     if seen.cache:
-        yield Remark(
-            Level.NOTE,
-            "cache",
-            "JAX keeps compiled programs: what comes out of its cache has no compile time to gate",
-            "unset JAX_COMPILATION_CACHE_DIR to gate compile times",
-        )
+        found = "JAX keeps compiled programs: what comes out of its cache has no compile time to gate"
+        yield Remark(Level.NOTE, "cache", found, "unset JAX_COMPILATION_CACHE_DIR to gate compile times")
 
 
 def _clock(seen: Surroundings) -> Iterator[Remark]:
     found = f"steps of {seen.clock_ns:,} ns; one round of ten takes {seen.spread:.2f} × as long as the quickest"
     if seen.clock_ns > COARSE_NS or seen.spread > UNSTEADY:
-        yield Remark(
-            Level.NOTE,
-            "clock",
-            f"{found}: duels need more pairs, and more of them end UNDECIDED",
-            "gate on a quieter machine, or facts alone: --benchmark-disable",
-        )
+        found += ": duels need more pairs, and more of them end UNDECIDED"
+        remedy = "gate on a quieter machine, or facts alone: --benchmark-disable"
+        yield Remark(Level.NOTE, "clock", found, remedy)
     else:
         yield Remark(Level.OK, "clock", found)
 
 
 def _load(seen: Surroundings) -> Iterator[Remark]:
     if seen.objections:
-        yield Remark(
-            Level.NOTE,
-            "load",
-            f"{'; '.join(seen.objections)}: facts gate as ever, times are UNDECIDED more often",
-            "record without a clock (--benchmark-disable), or when it is quiet",
-        )
+        found = f"{'; '.join(seen.objections)}: facts gate as ever, times are UNDECIDED more often"
+        remedy = "record without a clock (--benchmark-disable), or when it is quiet"
+        yield Remark(Level.NOTE, "load", found, remedy)
     else:
         yield Remark(Level.OK, "load", "the machine is quiet")
 
 
 def _git(seen: Surroundings) -> Iterator[Remark]:
     if not seen.in_git:
-        yield Remark(
-            Level.NOTE,
-            "git",
-            "no checkout: baselines have no commit, and --perf-against has nothing to compare with",
-            "git init",
-        )
+        found = "no checkout: baselines have no commit, and --perf-against has nothing to compare with"
+        yield Remark(Level.NOTE, "git", found, "git init")
     if seen.ignored:
-        named = shortlist(seen.ignored, MAX_SHOWN)
-        yield Remark(
-            Level.BAD,
-            "git",
-            f"ignores {plural(len(seen.ignored), 'file')} of the baselines, so that nobody else has them: {named}",
-            f"git add --force {seen.folder}",
-        )
+        files, named = plural(len(seen.ignored), "file"), shortlist(seen.ignored, MAX_SHOWN)
+        found = f"ignores {files} of the baselines, so that nobody else has them: {named}"
+        yield Remark(Level.BAD, "git", found, f"git add --force {seen.folder}")
 
 
 def _baselines(seen: Surroundings) -> Iterator[Remark]:
     if seen.unreadable:
-        yield Remark(
-            Level.BAD,
-            "baselines",
-            f"{plural(len(seen.unreadable), 'file')} cannot be trusted: {shortlist(seen.unreadable, MAX_SHOWN)}",
-            "take them from git, or record them again: pytest --perf-update=refresh",
-        )
+        files = plural(len(seen.unreadable), "file")
+        found = f"{files} cannot be trusted: {shortlist(seen.unreadable, MAX_SHOWN)}"
+        remedy = "take them from git, or record them again: pytest --perf-update=refresh"
+        yield Remark(Level.BAD, "baselines", found, remedy)
     changed = f"; recorded in another environment: {shortlist(seen.differences, MAX_SHOWN)}" if seen.differences else ""
     here = f"{seen.hardware.slug if seen.hardware else 'this hardware'} with jax {seen.line}"
+    record = 'pytest --perf-update --perf-why "first baselines'
     if seen.own:
         level = Level.NOTE if changed else Level.OK
         yield Remark(level, "baselines", f"{seen.own} for {here} in {seen.folder}{changed}")
     elif seen.borrowed:
         whose = ", ".join(f"{count} of {folder}" for folder, count in seen.borrowed.items())
-        yield Remark(
-            Level.NOTE,
-            "baselines",
-            f"none for {here}; borrowed are {whose}: facts gate, a changed program is timed against theirs{changed}",
-            'pytest --perf-update --perf-why "first baselines here"',
-        )
+        found = f"none for {here}; borrowed are {whose}: facts gate, a changed program is timed against theirs{changed}"
+        yield Remark(Level.NOTE, "baselines", found, f'{record} here"')
     else:
-        yield Remark(
-            Level.BAD,
-            "baselines",
-            f"none in {seen.folder}: under CI a gate without one fails",
-            'pytest --perf-update --perf-why "first baselines"',
-        )
+        found = f"none in {seen.folder}: under CI a gate without one fails"
+        yield Remark(Level.BAD, "baselines", found, f'{record}"')
 
 
 def _targets(seen: Surroundings) -> Iterator[Remark]:

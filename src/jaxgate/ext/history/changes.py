@@ -34,50 +34,29 @@ from jaxgate.model.numbers import Phases
 from jaxgate.model.waiver import TIME
 
 
-@dataclass(frozen=True, slots=True)
 class Level:
-    """An estimate: its mean and variance; of infinite variance before the first run."""
+    """A level that moves where links lie, with a slope, estimated run by run, and how well both fit."""
 
-    mean: float = 0.0
-    variance: float = inf
-
-    def observe(self, value: float, own: float) -> Level:
-        """The level after one more observation of that variance."""
-        if self.variance == inf:
-            return Level(value, own)
-        share = self.variance / (self.variance + own)
-        return Level(self.mean + share * (value - self.mean), self.variance * (1 - share))
-
-    def loosened(self, variance: float) -> Level:
-        """The level after a link of that variance."""
-        return Level(self.mean, self.variance + variance)
-
-    def apart(self, after: Level) -> tuple[float, float]:
-        """How far a later level is from this one, and how many standard errors that is."""
-        move = after.mean - self.mean
-        return move, abs(move) / sqrt(self.variance + after.variance) if move else 0.0
-
-
-class Line:
-    """A level with a slope, and how well both fit."""
-
-    def __init__(self, value: float, variance: float) -> None:
-        self._level, self._run, self._variance = value, 0.0, variance
-        self._products = self._squares = 0.0
+    def __init__(self) -> None:
+        self.mean, self.variance = 0.0, inf  # before the first run nothing is known
         self.misfit = 0.0  # sum of squared innovations without a slope; with one it is less by the square of `sure`
+        self._run = self._products = self._squares = 0.0
 
     def loosen(self, variance: float) -> None:
-        """Let the level move by so much."""
-        self._variance += variance
+        """Let the level move by a link of that variance."""
+        self.variance += variance
 
-    def observe(self, value: float, run: float, own: float) -> None:
-        """Take a value, and at which run it is."""
-        moved, away, total = value - self._level, run - self._run, self._variance + own
+    def observe(self, value: float, own: float, run: float = 0.0) -> None:
+        """Take one more observation, with its variance and at which run it is."""
+        if self.variance == inf:
+            self.mean, self.variance, self._run = value, own, run
+            return
+        moved, away, total = value - self.mean, run - self._run, self.variance + own
         self.misfit += moved * moved / total
         self._products += moved * away / total
         self._squares += away * away / total
-        share = self._variance / total
-        self._level, self._run, self._variance = self._level + moved * share, self._run + away * share, own * share
+        share = self.variance / total
+        self.mean, self._run, self.variance = self.mean + moved * share, self._run + away * share, own * share
 
     @property
     def slope(self) -> float:
@@ -88,6 +67,11 @@ class Line:
     def sure(self) -> float:
         """How many standard errors the slope is."""
         return abs(self._products) / sqrt(self._squares) if self._squares else 0.0
+
+    def apart(self, after: Level) -> tuple[float, float]:
+        """How far a later level is from this one, and how many standard errors that is."""
+        move = after.mean - self.mean
+        return move, abs(move) / sqrt(self.variance + after.variance) if move else 0.0
 
 
 SURE = 5.0
@@ -275,23 +259,25 @@ class _Work:
         newest = segments[-1]
         steps = [(right[0], self._before(left).apart(self._after(right))[0]) for left, right in moved]
         for left in segments[:-1]:
-            before = self._before(left).loosened(sum(self._jumps[left[1] + 1 : newest[1] + 1]))
+            before = self._before(left)
+            before.loosen(sum(self._jumps[left[1] + 1 : newest[1] + 1]))
             move, sure = before.apart(self._before(newest))
             if move > 0 and all(step < MOST_OF_IT * move for place, step in steps if place >= left[1]):
                 yield sure, move, sure, left[1] - 1
 
-    def _line(self, start: int, end: int) -> Line:
+    def _line(self, start: int, end: int) -> Level:
         """A straight line through some runs.
 
         A program that did not change counts as a measured one, lest its exact value says that nothing ever moves.
         """
-        line = Line(self._values[start], self._noise**2)
+        line = Level()
+        line.observe(self._values[start], self._noise**2)
         for place in range(start + 1, end):
             line.loosen(self._jumps[place])
             if self._series[place].follows_link:
-                line.observe(self._series[place - 1].value, place - 1 - start, COMPILES**2)
+                line.observe(self._series[place - 1].value, COMPILES**2, place - 1 - start)
             if not self._is_link(place):
-                line.observe(self._values[place], place - start, max(self._variances[place], self._noise**2))
+                line.observe(self._values[place], max(self._variances[place], self._noise**2), place - start)
         return line
 
     def _is_link(self, place: int) -> bool:
@@ -308,11 +294,11 @@ class _Work:
         start, end = segment
         for place in range(start, min(end + 1, len(self._series))):
             links = self._jumps[place] if place > start else 0.0
-            level = level.loosened(links)
+            level.loosen(links)
             if links and self._series[place].follows_link:
-                level = level.observe(self._series[place - 1].value, COMPILES**2)
+                level.observe(self._series[place - 1].value, COMPILES**2)
             if place < end and not (self._is_link(place) and level.variance < inf):
-                level = level.observe(self._values[place], self._variances[place])
+                level.observe(self._values[place], self._variances[place])
         return level
 
     def _after(self, segment: Segment) -> Level:
@@ -321,7 +307,7 @@ class _Work:
         for place in range(*segment):
             if place > segment[0] and self._jumps[place]:
                 break
-            level = level.observe(self._values[place], self._variances[place])
+            level.observe(self._values[place], self._variances[place])
         return level
 
 

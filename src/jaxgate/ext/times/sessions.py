@@ -28,6 +28,7 @@ from jaxgate.settings import AS_MEASURED, RunKind, Settings
 SESSIONS = 10
 """Processes of a recording: with half as many the limit of the next one is a third wider."""
 _OPTION = RunKind.RECORD_TIMES.flag
+_RECORD_FIRST = "record that first: --perf-update"
 
 
 class BusyMachineError(Exception):
@@ -83,49 +84,49 @@ class TimeRecording:
 
     def _keep(self, recorded: Baseline, made_from: Provenance, *, machine: str) -> None:
         """Store one session of one case, or note why not."""
-        slug, case = recorded.hardware.slug, recorded.case
-        if recorded.hardware.is_virtual:
-            self.refused[slug, case] = SHARED_CORES
-            return
-        if recorded.samples is None:
-            self.refused[slug, case] = NOT_CALLED
-            return
+        name = recorded.hardware.slug, recorded.case
         try:
-            known = BaselineStore(self.settings.baselines, recorded.line).load(recorded.hardware, case)
-            if known is None or not known.own:
-                why = "it has no baseline on this hardware with this jax"
-            else:
-                why = unlike_accepted(recorded, known.baseline)
-            if why or known is None:
-                self.refused[slug, case] = f"{why}; record that first: --perf-update"
-                return
-            session = TimedSession(
-                provenance=made_from,
-                run_ns=recorded.samples.run_ns,
-                contract=recorded.samples.contract,
-                fingerprints=known.baseline.fingerprints,
-                environment=recorded.environment,
-                machine=machine,
-            )
-            times = TimesStore(self.settings.baselines, recorded.line).add(recorded.hardware, case, session)
+            self.kept[name] = self._stored(recorded, made_from, machine)
         except CorruptBaselineError as error:
-            self.refused[slug, case] = f"{error.path.name} {error.reason}"
-        except ValueError as error:  # a time that is none
-            self.refused[slug, case] = str(error)
-        else:
-            self.kept[slug, case] = (times, known.baseline)
+            self.refused[name] = f"{error.path.name} {error.reason}"
+        except ValueError as error:
+            self.refused[name] = str(error)
+
+    def _stored(self, recorded: Baseline, made_from: Provenance, machine: str) -> tuple[StoredTimes, Baseline]:
+        """The times of a case with this session, and the accepted baseline that they are of.
+
+        Raises:
+            ValueError: If it is no session of that, or has no time.
+            CorruptBaselineError: If a file cannot be trusted.
+        """
+        if recorded.hardware.is_virtual:
+            raise ValueError(SHARED_CORES)
+        if recorded.samples is None:
+            raise ValueError(NOT_CALLED)
+        known = BaselineStore(self.settings.baselines, recorded.line).load(recorded.hardware, recorded.case)
+        if known is None or not known.own:
+            raise ValueError(f"it has no baseline on this hardware with this jax; {_RECORD_FIRST}")
+        if why := unlike_accepted(recorded, known.baseline):
+            raise ValueError(f"{why}; {_RECORD_FIRST}")
+        session = TimedSession(
+            provenance=made_from,
+            run_ns=recorded.samples.run_ns,
+            contract=recorded.samples.contract,
+            fingerprints=known.baseline.fingerprints,
+            environment=recorded.environment,
+            machine=machine,
+        )
+        store = TimesStore(self.settings.baselines, recorded.line)
+        return store.add(recorded.hardware, recorded.case, session), known.baseline
 
     @property
     def rows(self) -> list[RecordingRow]:
         """What came of each case, and of each test that failed."""
         found = [_kept_row(case, *self.kept[slug, case]) for slug, case in sorted(self.kept)]
+        refused = [(case, why) for (_, case), why in sorted(self.refused.items())]
+        refused += [(test, f"failed in a session: {why}") for test, why in sorted(self.failed.items())]
         found += [
-            RecordingRow(outcome=RecordingOutcome.REFUSED, case=case, run_ns=None, text=why)
-            for (_, case), why in sorted(self.refused.items())
-        ]
-        found += [
-            RecordingRow(outcome=RecordingOutcome.REFUSED, case=test, run_ns=None, text=f"failed in a session: {why}")
-            for test, why in sorted(self.failed.items())
+            RecordingRow(outcome=RecordingOutcome.REFUSED, case=name, run_ns=None, text=why) for name, why in refused
         ]
         return found
 
