@@ -97,8 +97,7 @@ def _ratio(fact: QuantityDiff) -> str:
 
 def _row(case: CaseDiff, fact: QuantityDiff) -> str:
     first, second = show_pair(fact.name, fact.first, fact.second)
-    cells = (_SIGNS[fact.way], code(case.case), code(fact.name), first, second, _ratio(fact))
-    return f"| {' | '.join(cells)} |"
+    return f"| {_SIGNS[fact.way]} | {code(case.case)} | {code(fact.name)} | {first} | {second} | {_ratio(fact)} |"
 
 
 def _alone(diff: RunDiff, *, everything: bool) -> Iterator[str]:
@@ -120,16 +119,17 @@ def _unknown(diff: RunDiff) -> Iterator[str]:
 def _times(diff: RunDiff) -> Iterator[str]:
     """Times of two moments in one line each: how both sides differ on the whole, and where most."""
     for name in _TIMES:
-        pairs = [(case, one) for case in diff.cases for one in case.times if one.name == name and one.ratio]
-        if not pairs:
-            continue
-        logs = {case.case: log(one.ratio) for case, one in pairs if one.ratio}
-        case, most = max(pairs, key=lambda pair: abs(logs[pair[0].case]))
-        typical = exp(fmean(logs.values()))
-        yield (
-            f"{name}: {typical:.2f} × on the whole ({plural(len(pairs), 'case')}, geometric mean), at most "
-            f"{show_ratio(most.second, most.first)} in {case.case}; taken at two moments, not judged"
-        )
+        moved = [
+            (log(one.ratio), show_ratio(one.second, one.first), case.case)
+            for case in diff.cases
+            for one in case.times
+            if one.name == name and one.ratio
+        ]
+        if moved:
+            typical = exp(fmean(ratio for ratio, *_ in moved))
+            _, most, where = max(moved, key=lambda one: abs(one[0]))
+            whole = f"{typical:.2f} × on the whole ({plural(len(moved), 'case')}, geometric mean)"
+            yield f"{name}: {whole}, at most {most} in {where}; taken at two moments, not judged"
 
 
 def _case(case: CaseDiff) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from functools import partial
 from math import isfinite
 
 from jaxgate.ext.history.model import HistoryPoint
-from jaxgate.ext.history.text import when
+from jaxgate.ext.history.text import ratio_text, what_it_was, when
 from jaxgate.ext.page.blocks import Block, Cell, Chart, Column, Items, Section, Table
 from jaxgate.ext.page.document import document
 from jaxgate.ext.page.drawing import Point, line_chart
@@ -44,7 +44,7 @@ def history_document(
 
 def _charts(points: Sequence[HistoryPoint]) -> Iterator[Chart]:
     """The ratio to the baseline, times, and each fact that was not always the same."""
-    ratios = [point.ratio if point.ratio is not None else 1.0 if _is_same(point) else None for point in points]
+    ratios = [1.0 if _is_same(point) else point.ratio for point in points]
     yield from _chart(RATIO, "", points, ratios)
     names = dict.fromkeys(name for point in points for name in point.figures)
     facts = [name for name in names if not name.endswith(_CLOCK)]
@@ -54,7 +54,7 @@ def _charts(points: Sequence[HistoryPoint]) -> Iterator[Chart]:
 
 def _is_same(point: HistoryPoint) -> bool:
     """Whether a run's program is the baseline's, so that nobody had to time it."""
-    return point.time_status == "SAME" and not point.elsewhere and point.baseline is not None
+    return point.ratio is None and point.time_status == "SAME" and not point.elsewhere and point.baseline is not None
 
 
 def _chart(
@@ -90,8 +90,8 @@ def _runs(points: Sequence[HistoryPoint]) -> Table:
             when(point.moment),
             (point.commit or "unknown")[:_COMMIT],
             point.status or f"from {point.source}",
-            " ".join(filter(None, (point.recorded, point.elsewhere))),
-            Cell(text=_interval(point), order=point.ratio),
+            what_it_was(point),
+            Cell(text=ratio_text(point) or ("identical program" if _is_same(point) else ""), order=point.ratio),
             *(_amount(name, point.figures.get(name)) for name in moved),
         ]
         for point in reversed(points)
@@ -101,10 +101,3 @@ def _runs(points: Sequence[HistoryPoint]) -> Table:
 
 def _amount(name: str, value: float | None) -> Cell:
     return Cell(text="" if value is None else show(name, value), order=value)
-
-
-def _interval(point: HistoryPoint) -> str:
-    if point.ratio is None:
-        return "identical program" if _is_same(point) else ""
-    bounds = "" if point.low is None or point.high is None else f" [{point.low:.2f}, {point.high:.2f}]"
-    return f"{show_ratio(point.ratio, 1)}{bounds}"

@@ -123,14 +123,23 @@ def _ends(values: Sequence[float | None], shown: Callable[[float], str]) -> list
 
 
 def _row(point: HistoryPoint, moved: str) -> list[str]:
-    ratio = "" if point.ratio is None else show_ratio(point.ratio, 1)
-    if ratio and point.low is not None and point.high is not None:
-        ratio += f" [{point.low:.2f}, {point.high:.2f}]"
     status = point.status or ("unknown" if point.source == "jaxgate" else f"from {point.source}")
-    run_ns = point.figures.get("run_ns")
-    about = " ".join(filter(None, (point.recorded, point.elsewhere)))
+    run_ns = show("run_ns", point.figures["run_ns"]) if "run_ns" in point.figures else ""
     commit = (point.commit or "unknown")[:10]
-    return [when(point.moment), commit, status, ratio, "" if run_ns is None else show("run_ns", run_ns), moved, about]
+    return [when(point.moment), commit, status, ratio_text(point), run_ns, moved, what_it_was(point)]
+
+
+def ratio_text(point: HistoryPoint) -> str:
+    """The ratio to the baseline with its interval; empty where none is known."""
+    if point.ratio is None:
+        return ""
+    bounds = "" if point.low is None or point.high is None else f" [{point.low:.2f}, {point.high:.2f}]"
+    return f"{show_ratio(point.ratio, 1)}{bounds}"
+
+
+def what_it_was(point: HistoryPoint) -> str:
+    """What a run recorded, and what it was held against instead of stored baselines."""
+    return " ".join(filter(None, (point.recorded, point.elsewhere)))
 
 
 def _moved(before: HistoryPoint, now: HistoryPoint) -> str:

@@ -24,7 +24,8 @@ _TIMEOUTS = {"s3": {"config_kwargs": {"connect_timeout": 10, "read_timeout": 30,
 class Shelf:
     """One store, at an address as fsspec writes it: ``s3://bucket/folder``, ``gs://…``, ``/a/folder``.
 
-    ``cache`` is for copies of what was read; ``None`` keeps none.
+    ``cache`` is for copies of what was read; ``None`` keeps none. All methods raise UnreachableError if the store does not
+    answer.
 
     Raises:
         UsageError: If nothing that is installed knows such an address.
@@ -47,11 +48,7 @@ class Shelf:
         self._silent: list[str] = []  # why it did not answer, the last times that it was asked
 
     def get(self, fingerprint: str, digest: str) -> bytes | None:
-        """A packed program; ``None`` if the store has none. What it holds is for the caller to check.
-
-        Raises:
-            UnreachableError: If the store does not answer.
-        """
+        """A packed program; ``None`` if the store has none. What it holds is for the caller to check."""
         copy = None if self._cache is None else self._cache / f"{fingerprint}-{digest}{SUFFIX}"
         if copy is not None and copy.is_file():
             return read_bytes(copy, PROGRAM_BYTES)
@@ -63,13 +60,11 @@ class Shelf:
         return found
 
     def put(self, fingerprint: str, digest: str, packed: bytes) -> None:
-        """Write a packed program, whole or not at all. Raises UnreachableError if the store does not take it."""
+        """Write a packed program, whole or not at all."""
         path = self._path(fingerprint, digest)
 
         def write() -> None:
-            if (
-                "file" in self._files.protocol
-            ):  # elsewhere a folder may be a bucket, which nobody wants made by a typing error
+            if "file" in self._files.protocol:  # elsewhere a typing error would make a bucket
                 self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
             with self._files.transaction:  # a folder has no objects: aside, then renamed
                 self._files.pipe_file(path, packed)
@@ -77,12 +72,12 @@ class Shelf:
         self._ask(write)
 
     def digests(self, fingerprint: str) -> list[str]:
-        """What the store has of one structure. Raises UnreachableError if the store does not answer."""
+        """What the store has of one structure."""
         paths: list[str] = self._ask(lambda: self._files.ls(f"{self._root}/{fingerprint}", detail=False), missing=[])
         return sorted(path.rpartition("/")[2].removesuffix(SUFFIX) for path in paths if path.endswith(SUFFIX))
 
     def names(self) -> set[tuple[str, str]]:
-        """All that the store has, by fingerprint and digest. Raises UnreachableError if the store does not answer."""
+        """All that the store has, by fingerprint and digest."""
         paths: list[str] = self._ask(lambda: self._files.find(self._root), missing=[])
         parts = [path.removesuffix(SUFFIX).split("/")[-2:] for path in paths if path.endswith(SUFFIX)]
         return {(fingerprint, digest) for fingerprint, digest in parts}
