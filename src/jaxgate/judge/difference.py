@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from jaxgate.judge.launched_programs import why_unknown
-from jaxgate.model.baseline import Baseline
 from jaxgate.model.machine import COMPILE_OPTIONS, CORES, CORES_GIVEN_UP, UNKNOWN_SETTINGS
-from jaxgate.model.measurement import BRANCHES, LOOP, MAX_NAMED, Measurement
+from jaxgate.model.measurement import BRANCHES, LOOP, MAX_NAMED, MeasuredProgram, Measurement
 from jaxgate.model.verdict import Origin
 from jaxgate.model.words import MAX_CHANGES_NAMED, in_brackets, shortlist
 
@@ -62,7 +61,7 @@ class Difference:
     """What differs between today's measurement and a baseline."""
 
     now: Measurement  # Today's measurement
-    baseline: Baseline  # what it is held against
+    baseline: MeasuredProgram  # what it is held against
 
     @cached_property
     def source(self) -> bool | None:

@@ -10,7 +10,6 @@ from jaxgate.judge.causes.growth import count_of
 from jaxgate.judge.difference import Difference
 from jaxgate.judge.launched_programs import handed_on_bytes
 from jaxgate.judge.policy import ARRIVAL_POLICIES, POLICIES
-from jaxgate.model.baseline import Baseline
 from jaxgate.model.decision import Status
 from jaxgate.model.measurement import EACH_TURN, LOOP, MeasuredProgram, Measurement
 from jaxgate.model.numbers import ARRIVAL_FACTS, STEADY_FACTS, Facts
@@ -93,7 +92,7 @@ def compare_facts(
         yield from [finding] if then in (None, before) else _beside(finding, its_own, today, before, then)
 
 
-def _not_compared(policy: FactPolicy, now: Measurement, baseline: Baseline) -> Finding | None:
+def _not_compared(policy: FactPolicy, now: Measurement, baseline: MeasuredProgram) -> Finding | None:
     """A finding for a fact that one side lacks, or that means something else there; ``None`` if it can be compared."""
     today, before = (_value(side, policy.name) for side in (now, baseline))
     other = policy.other_within(now.environment, baseline.environment)
@@ -148,11 +147,11 @@ def _value(side: MeasuredProgram, name: str) -> int | None:
     return found
 
 
-def _more_loops(now: Measurement, baseline: Baseline) -> int:
+def _more_loops(now: Measurement, baseline: MeasuredProgram) -> int:
     return count_of(now.operations, LOOP) - count_of(baseline.operations, LOOP)
 
 
-def _changed_loops(now: Measurement, baseline: Baseline, histogram: str) -> bool:
+def _changed_loops(now: Measurement, baseline: MeasuredProgram, histogram: str) -> bool:
     """Whether one kind of loops became fewer and the other more: one counts a single turn, the other all."""
     more = Counter(getattr(now, histogram))
     more.subtract(getattr(baseline, histogram))

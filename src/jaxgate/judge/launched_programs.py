@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from jaxgate.judge.policy import POLICIES
-from jaxgate.model.baseline import Baseline
 from jaxgate.model.decision import Status
 from jaxgate.model.launched import LaunchedProgram, changed_programs
-from jaxgate.model.measurement import Measurement
+from jaxgate.model.measurement import MeasuredProgram, Measurement
 from jaxgate.model.verdict import Finding
 
 
-def compare_programs(now: Measurement, baseline: Baseline, red: Collection[str]) -> Iterator[Finding]:
+def compare_programs(now: Measurement, baseline: MeasuredProgram, red: Collection[str]) -> Iterator[Finding]:
     """Find the changed programs that need more than before.
 
     A program that has no counterpart is in the sums, and in the number of launches. Where programs were joined or
@@ -24,7 +23,7 @@ def compare_programs(now: Measurement, baseline: Baseline, red: Collection[str])
             yield from _compared(ours, theirs, red)
 
 
-def handed_on_bytes(now: Measurement, baseline: Baseline) -> int:
+def handed_on_bytes(now: Measurement, baseline: MeasuredProgram) -> int:
     """Most bytes that programs which are gone gave to others of their call: within one program these are temporaries."""
     names = {one.name for one in now.launched_programs}
     if len(now.launched_programs) >= len(baseline.launched_programs):
@@ -49,7 +48,7 @@ def _compared(now: LaunchedProgram, before: LaunchedProgram, red: Collection[str
         )
 
 
-def why_unknown(now: Measurement, baseline: Baseline) -> str:
+def why_unknown(now: Measurement, baseline: MeasuredProgram) -> str:
     """What plain Python would have to have the same and is not known; empty if all is known."""
     if not now.launched_programs:
         return f"the programs of the plain Python are unknown: {now.unknown.get('xla_flops', 'none was recorded')}"

@@ -23,12 +23,20 @@ from jaxgate.judge.order import conclude, red_quantities
 from jaxgate.judge.time import against_stored, arrive_worse, judge_time
 from jaxgate.judge.timing.phases import compare_phases
 from jaxgate.judge.timing.rates import roofline
-from jaxgate.model.baseline import Baseline, StoredBaseline
+from jaxgate.model.baseline import StoredBaseline
 from jaxgate.model.chips import utilisation
 from jaxgate.model.claim import Claim
 from jaxgate.model.decision import Decision, Status
 from jaxgate.model.duel import ReferenceDuel
-from jaxgate.model.measurement import MAX_NAMED, SHARED_CORES, ExhaustedError, InvalidCaseError, Leaf, Measurement
+from jaxgate.model.measurement import (
+    MAX_NAMED,
+    SHARED_CORES,
+    ExhaustedError,
+    InvalidCaseError,
+    Leaf,
+    MeasuredProgram,
+    Measurement,
+)
 from jaxgate.model.verdict import BaselineNote, Cause, Cost, Evidence, Finding, TimeVerdict, Verdict
 from jaxgate.model.words import shortlist
 from jaxgate.model.workload import Tolerance
@@ -65,7 +73,7 @@ def explain_stale(difference: Difference) -> Iterator[Cause]:
         yield Cause(text=text, explains=frozenset({"stale baseline"}), sure=alike)
 
 
-def _change(now: Measurement, baseline: Baseline) -> str:
+def _change(now: Measurement, baseline: MeasuredProgram) -> str:
     ours, theirs = now.signature, baseline.signature
     before = {leaf.path: leaf for leaf in theirs}
     if len(ours) != len(theirs):

@@ -1,9 +1,9 @@
 """Products of wider numbers than before: told by their labels, red by themselves, with the line of each."""
 
 import pytest
-from support.factories import CASE, FINGERPRINTS, baseline, measurement, record
+from support.factories import CASE, FINGERPRINTS, measurement, record
 
-from jaxgate.judge.causes.program_causes import WiderProduct, multiplies_wider, wider_products
+from jaxgate.judge.causes.program_causes import WiderProduct, wider_products
 from jaxgate.judge.verdict import judge
 from jaxgate.model.decision import Status
 from jaxgate.model.measurement import Culprits
@@ -44,8 +44,3 @@ def test_a_lost_bfloat16_is_red_though_memory_shrinks():
     assert verdict.status is Status.REGRESSED
     assert (verdict.worst.name, verdict.worst.now, verdict.worst.against) == ("wider_products", 3, 0)
     assert verdict.causes[0].text == f"products of wider floats: {NARROW} → {WIDE} at model.py:7"
-
-
-def test_nothing_is_said_without_a_baseline():
-    assert list(multiplies_wider(measurement(), None)) == []
-    assert list(multiplies_wider(measurement(), baseline())) == []

@@ -3,120 +3,125 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from jaxgate.judge.causes.growth import BUFFERS, RUN, at, count_of, counted, elements, grown, more_of, total_elements
-from jaxgate.judge.difference import Difference
-from jaxgate.judge.policy import BY_NAME
-from jaxgate.model.baseline import Baseline
+from jaxgate.judge.causes.growth import (
+    BUFFERS,
+    Change,
+    and_more,
+    elements,
+    exceeds,
+    grown,
+    largest,
+    of_kind,
+    total_elements,
+)
 from jaxgate.model.launched import changed_programs
-from jaxgate.model.measurement import APART, LOOP, Measurement
+from jaxgate.model.measurement import APART, LOOP, MAX_NAMED, Leaf
 from jaxgate.model.verdict import Cause
+from jaxgate.model.words import shortlist
 
 _STORE, _READ = "stablehlo.dynamic_update_slice", "stablehlo.dynamic_slice"
 _BROADCAST, _RESHAPE, _GATHER = "stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.gather"
 _PRODUCTS = ("stablehlo.convolution", "stablehlo.dot_general")
+_FILLING = ("stablehlo.pad", "stablehlo.concatenate")
 _TURNS = 8
 """Copies from which on they are those of a loop."""
 _FEWER = 10
 """An array of at most a tenth of the largest one does not matter."""
-_FILLING = ("stablehlo.pad", "stablehlo.concatenate")
-_OF_LARGER = RUN | {"matmul_flops"}
-_OF_PROGRAMS = _OF_LARGER | {
-    "output_bytes",
-    "state_bytes",
-    "collective_bytes",
-    "widened_bytes",
-    "aliased_bytes",
-    "host_ns",
-}
+_EXTENT = r"(?<=[\[,])\d+"
 
 
-def takes_larger_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Programs of plain Python that are given more; products that are as many as before, of larger arrays."""
-    if baseline is None:
-        return
-    for ours, theirs in changed_programs(now.launched_programs, baseline.launched_programs):
-        if ours is None or theirs is None:
-            continue
-        pairs = _grown_alike(ours.arguments, theirs.arguments)
-        if pairs:
-            more = f"; and {len(pairs) - 1} more" if len(pairs) > 1 else ""
-            where = at(ours.name, now.culprits.lines)
-            text = f"{ours.name} is given larger arrays: {pairs[0][0]} → {pairs[0][1]}{where}{more}"
-            yield Cause(text=text, explains=_OF_PROGRAMS, root=True)
-            return
-    products = _larger_products(now, baseline) or _larger_results(now, baseline)
-    if products:
-        before, after = products[0]
-        text = f"the same products of larger arrays: {before} → {after}{at(after, now.culprits.lines)}"
-        yield Cause(text=_padded(now, baseline) + text, explains=_OF_LARGER, root=True)
+def gives_programs_more(change: Change) -> str:
+    """Programs of plain Python that are given larger arrays."""
+    for ours, theirs in changed_programs(change.now.launched_programs, change.before.launched_programs):
+        if ours and theirs and (pairs := _grown_alike(ours.arguments, theirs.arguments)):
+            old, new = pairs[0]
+            return f"{ours.name} is given larger arrays: {old} → {new}{change.at(ours.name)}{and_more(pairs)}"
+    return ""
 
 
-def repeats_arrays(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+def multiplies_larger(change: Change) -> str:
+    """Products that are as many as before, of larger arrays; with what fills these up, if it did not before."""
+    pairs = [] if gives_programs_more(change) else _larger_products(change) or _larger_results(change)
+    if not pairs:
+        return ""
+    filling = [kind for kind in _FILLING if change.added(kind) > 0]
+    filled = largest(of_kind(change.more("operations"), *filling))
+    padded = f"arrays are padded: {change.counted(filled)}; " if filled else ""
+    old, new = pairs[0]
+    return f"{padded}the same products of larger arrays: {old} → {new}{change.at(new)}"
+
+
+def repeats_arrays(change: Change) -> str:
     """An array that is written out several times, as ``tile`` and ``repeat`` do: broadcast, then given its new shape.
 
     Rows that are picked into an array larger than every argument are such copies, too. Only where nothing else that is new is larger,
     the program has arrays of about that size, and no loop is gone: all its steps at once are larger, too.
     """
-    if baseline is None or count_of(now.operations, LOOP) < count_of(baseline.operations, LOOP):
-        return
-    new = more_of(now.operations, baseline.operations)
-    sizes = {(elements(label), _type(label)) for label in new if label.startswith(f"{_RESHAPE} ")}
-    copies = [label for label in new if label.startswith(f"{_BROADCAST} ") and (elements(label), _type(label)) in sizes]
-    given = max((elements(leaf.aval) for leaf in now.signature), default=0)
-    known = {elements(label) for label in baseline.operations if label.startswith(f"{_GATHER} ")}
-    picked = [label for label in new if label.startswith(f"{_GATHER} ") and given < elements(label) not in known]
-    for labels, what in ((copies, "an array is repeated"), (picked, "rows are copied")):
-        label = max(labels, key=lambda label: (elements(label), label), default="")
-        larger = max((elements(other) for other in baseline.operations), default=0)
-        if label and elements(label) * _FEWER > larger and all(elements(label) >= elements(other) for other in new):
-            text = f"{what}: {counted(label, now.operations, baseline.operations, now.culprits.lines)}"
-            yield Cause(text=text, explains=BUFFERS | {"run_ns", "kernels"}, root=True)
-            return
-
-
-def copied_more(now: Measurement, baseline: Baseline | None) -> str:
-    """The arrays that the optimised program copies more often than before; empty if there are none, or it is not known."""
-    if baseline is None or not baseline.kernels:
+    if change.added(LOOP) < 0:
         return ""
-    ours, theirs = (
-        {label: n for label, n in side.kernels.items() if label.startswith("copy ")} for side in (now, baseline)
-    )
-    return grown(ours, theirs, now.culprits.lines) if total_elements(ours) > total_elements(theirs) else ""
+    new = change.more("operations")
+    reshaped = {_size_and_type(label) for label in of_kind(new, _RESHAPE)}
+    copies = [label for label in of_kind(new, _BROADCAST) if _size_and_type(label) in reshaped]
+    given = max((elements(leaf.aval) for leaf in change.now.signature), default=0)
+    known = {elements(label) for label in of_kind(change.before.operations, _GATHER)}
+    picked = [label for label in of_kind(new, _GATHER) if given < elements(label) not in known]
+    usual = max(map(elements, change.before.operations), default=0)
+    for labels, what in ((copies, "an array is repeated"), (picked, "rows are copied")):
+        label = largest(labels)
+        if label and elements(label) * _FEWER > usual and exceeds(label, new):
+            return f"{what}: {change.counted(label)}"
+    return ""
 
 
-def copies(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+def _size_and_type(label: str) -> tuple[int, str]:
+    return elements(label), label.rpartition("x")[2]
+
+
+def copied_more(change: Change) -> str:
+    """The arrays that the optimised program copies more often than before; empty if there are none, or it is not known."""
+    ours, theirs = (_copies(side.kernels) for side in (change.now, change.before))
+    more = change.before.kernels and total_elements(ours) > total_elements(theirs)
+    return grown(ours, theirs, change.now.culprits.lines) if more else ""
+
+
+def copies(change: Change) -> Iterator[Cause]:
     """Arrays that are copied in the turns of a loop; a single copy follows from something else."""
-    text = copied_more(now, baseline)
-    if baseline is not None and text:
-        more = more_of(now.kernels, baseline.kernels)
-        in_turns = any(
-            count >= _TURNS and label.startswith("copy ") and elements(label) > 1 for label, count in more.items()
-        )
-        worse = BY_NAME["copied_bytes"].is_worse(now.facts.copied_bytes or 0, baseline.facts.copied_bytes or 0)
-        follows = BUFFERS | {"kernels", "run_ns"} if in_turns and worse else frozenset()
+    if text := copied_more(change):
+        copied = _copies(change.more("kernels"))
+        in_turns = any(count >= _TURNS and elements(label) > 1 for label, count in copied.items())
+        follows = BUFFERS | {"kernels", "run_ns"} if in_turns and change.is_worse("copied_bytes") else frozenset()
         yield Cause(text=f"arrays are copied: {text}", explains=follows | {"copied_bytes"})
 
 
-def jumps_more(now: Measurement, baseline: Baseline | None) -> str:
+def jumps_more(change: Change) -> str:
     """Arrays in which gathers and scatters pick more single elements than before; empty if there are none, or unknown."""
-    if baseline is None or not baseline.kernels:
-        return ""
-    ours, theirs = ({label: n for label, n in side.kernels.items() if APART in label} for side in (now, baseline))
-    worse = BY_NAME["scattered_bytes"].is_worse(now.facts.scattered_bytes or 0, baseline.facts.scattered_bytes or 0)
-    return grown(ours, theirs, now.culprits.lines) if worse else ""
+    sides = (change.now.kernels, change.before.kernels)
+    ours, theirs = ({label: count for label, count in kernels.items() if APART in label} for kernels in sides)
+    more = change.before.kernels and change.is_worse("scattered_bytes")
+    return grown(ours, theirs, change.now.culprits.lines) if more else ""
 
 
-def jumps(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+def jumps(change: Change) -> str:
     """Elements that are picked far apart by another program than before."""
-    text = jumps_more(now, baseline)
-    if baseline is not None and text and not Difference(now, baseline).program:
-        yield Cause(text=f"elements are picked far apart in memory: {text}", explains=frozenset({"scattered_bytes"}))
+    text = "" if change.same_program else jumps_more(change)
+    return text and f"elements are picked far apart in memory: {text}"
 
 
-def _type(label: str) -> str:
-    return label.rpartition("x")[2]
+def stores_each_step(change: Change) -> str:
+    """A loop writes an array at each step for the way back: another loop reads it, or it exceeds all arguments and results."""
+    new = change.more("operations")
+    label = largest(label for label in of_kind(new, _STORE) if label not in change.before.operations)
+    given = max((elements(leaf.aval) for leaf in (*change.now.signature, *change.before.results)), default=0)
+    row = f"{_READ} 1{label[label.find('x') :]}"
+    later = change.added(LOOP) <= 0 and row in new  # read by a loop that was there
+    named = label and (later or elements(label) > given) and exceeds(label, new)
+    return f"a loop keeps an array of each of its steps: {change.counted(label)}" if named else ""
+
+
+def _copies(kernels: Mapping[str, int]) -> dict[str, int]:
+    return {label: count for label, count in kernels.items() if label.startswith("copy ")}
 
 
 def _grown_alike(now: Sequence[str], before: Sequence[str]) -> list[tuple[str, str]]:
@@ -124,14 +129,16 @@ def _grown_alike(now: Sequence[str], before: Sequence[str]) -> list[tuple[str, s
     if len(now) != len(before):
         return []
     pairs = [(old, new) for old, new in zip(before, now, strict=True) if old != new]
-    if not all(_is_larger(old, new) for old, new in pairs):
-        return []
+    return _largest_first(pairs) if all(_is_larger(old, new) for old, new in pairs) else []
+
+
+def _largest_first(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return sorted(pairs, key=lambda pair: -elements(pair[1]))
 
 
-def _larger_products(now: Measurement, baseline: Baseline) -> list[tuple[str, str]]:
+def _larger_products(change: Change) -> list[tuple[str, str]]:
     """Products in pairs of then and now; none unless each that changed is one of larger arrays, as often as before."""
-    come, gone = more_of(now.matmuls, baseline.matmuls), more_of(baseline.matmuls, now.matmuls)
+    come, gone = change.more("matmuls"), change.less("matmuls")
     if sum(come.values()) != sum(gone.values()):
         return []
     pairs = []
@@ -145,16 +152,13 @@ def _larger_products(now: Measurement, baseline: Baseline) -> list[tuple[str, st
     return [] if any(come.values()) else pairs
 
 
-def _larger_results(now: Measurement, baseline: Baseline) -> list[tuple[str, str]]:
+def _larger_results(change: Change) -> list[tuple[str, str]]:
     """Products of the same operands that give more, as a convolution does with smaller strides; in pairs of then and now."""
-    if now.matmuls != baseline.matmuls or (now.facts.matmul_flops or 0) <= (baseline.facts.matmul_flops or 0):
+    if change.now.matmuls != change.before.matmuls or not change.rose("matmul_flops"):
         return []
-    come, gone = more_of(now.operations, baseline.operations), more_of(baseline.operations, now.operations)
+    come, gone = change.more("operations"), change.less("operations")
     pairs = ((old, new) for new in come if new.startswith(_PRODUCTS) for old in gone)
-    return sorted(
-        ((old, new) for old, new in pairs if _is_larger(_bracketed(old), _bracketed(new))),
-        key=lambda pair: -elements(pair[1]),
-    )
+    return _largest_first((old, new) for old, new in pairs if _is_larger(_bracketed(old), _bracketed(new)))
 
 
 def _bracketed(label: str) -> str:
@@ -164,35 +168,62 @@ def _bracketed(label: str) -> str:
     return f"{name} {kind}[{','.join(extents)}]"
 
 
-def _padded(now: Measurement, baseline: Baseline) -> str:
-    """Where arrays are filled up, if they were not before."""
-    kinds = [kind for kind in _FILLING if count_of(now.operations, kind) > count_of(baseline.operations, kind)]
-    if not kinds:
-        return ""
-    new = [label for label in more_of(now.operations, baseline.operations) if label.partition(" ")[0] in kinds]
-    label = max(new, key=lambda label: (elements(label), label))
-    return f"arrays are padded: {counted(label, now.operations, baseline.operations, now.culprits.lines)}; "
-
-
 def _is_larger(before: str, now: str) -> bool:
     """Whether two texts differ by extents alone, of which some grew and none shrank."""
-    ours, theirs = (re.findall(r"(?<=[\[,])\d+", text) for text in (now, before))
-    if re.sub(r"(?<=[\[,])\d+", "", now) != re.sub(r"(?<=[\[,])\d+", "", before):
+    if re.sub(_EXTENT, "", now) != re.sub(_EXTENT, "", before):
         return False
-    pairs = [(int(new), int(old)) for new, old in zip(ours, theirs, strict=True)]
-    return all(new >= old for new, old in pairs) and any(new > old for new, old in pairs)
+    ours, theirs = (list(map(int, re.findall(_EXTENT, text))) for text in (now, before))
+    return ours != theirs and all(new >= old for new, old in zip(ours, theirs, strict=True))
 
 
-def stores_each_step(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """A loop writes an array at each step for the way back: another loop reads it, or it exceeds all arguments and results."""
-    if baseline is None:
-        return
-    new = more_of(now.operations, baseline.operations)
-    given = max((elements(leaf.aval) for leaf in (*now.signature, *baseline.results)), default=0)
-    stored = [label for label in new if label.startswith(f"{_STORE} ") and label not in baseline.operations]
-    label = max(stored, key=lambda label: (elements(label), label), default="")
-    loops, before = (count_of(side.operations, LOOP) for side in (now, baseline))
-    later = loops <= before and f"{_READ} 1{label[label.find('x') :]}" in new  # a row of it, by a loop that was there
-    if label and (later or elements(label) > given) and all(elements(label) >= elements(other) for other in new):
-        named = counted(label, now.operations, baseline.operations, now.culprits.lines)
-        yield Cause(text=f"a loop keeps an array of each of its steps: {named}", explains=RUN, root=True)
+def not_donated(change: Change) -> str:
+    """Arguments that are donated no more; without a baseline only that nothing is."""
+    if not change.compared:
+        return "" if any(leaf.donated for leaf in change.now.signature) else "nothing is donated"
+    pairs = zip(change.now.signature, change.before.signature, strict=False)
+    gone = [leaf for leaf, before in pairs if before.donated and not leaf.donated]
+    named = shortlist([leaf.path for leaf in gone], MAX_NAMED)
+    return f"no longer donated: {named} ({sum(leaf.nbytes for leaf in gone):,} bytes)" if gone else ""
+
+
+def arguments_spread_less(change: Change) -> str:
+    """Arguments that take more of each device."""
+    return _spread_less(change.now.signature, change.before.signature)
+
+
+def results_spread_less(change: Change) -> str:
+    """What comes back otherwise than it was given is not reused, and is another argument to the next step."""
+    return _spread_less(change.now.results, change.before.results)
+
+
+def _spread_less(now: Sequence[Leaf], before: Sequence[Leaf]) -> str:
+    """Arrays of the same shape that take more of each device: they are no longer spread over as many."""
+    if [leaf.aval for leaf in now] != [leaf.aval for leaf in before]:
+        return ""
+    pairs = [(leaf, old) for leaf, old in zip(now, before, strict=True) if leaf.nbytes > old.nbytes]
+    if not pairs:
+        return ""
+    leaf, old = max(pairs, key=lambda pair: pair[0].nbytes - pair[1].nbytes)
+    taken = f"{leaf.path} takes {leaf.nbytes:,} bytes of each device, {old.nbytes:,} before"
+    return f"{taken}: sharded less{and_more(pairs)}"
+
+
+def returns_more(change: Change) -> str:
+    """A result that is new, or larger."""
+    now, before = change.now.results, {leaf.path: leaf for leaf in change.before.results}
+    if len(now) == len(before) == 1:  # a single array may be named anew
+        before = {now[0].path: change.before.results[0]}
+    larger = [leaf for leaf in now if leaf.nbytes > (before[leaf.path].nbytes if leaf.path in before else 0)]
+    if not larger or sum(leaf.nbytes for leaf in now) <= sum(leaf.nbytes for leaf in change.before.results):
+        return ""
+    leaf = max(larger, key=lambda leaf: leaf.nbytes)
+    was = f"{before[leaf.path].aval} before" if leaf.path in before else "new"
+    return f"more is returned: {leaf.path} is {leaf.aval} ({leaf.nbytes:,} bytes), {was}{and_more(larger)}"
+
+
+def takes_most(change: Change) -> str:
+    """The largest argument, where there is nothing to compare with; other arguments have no baseline either."""
+    if change.compared or not change.now.signature:
+        return ""
+    leaf = max(change.now.signature, key=lambda leaf: leaf.nbytes)
+    return f"largest argument: {leaf.path} is {leaf.aval} ({leaf.nbytes:,} bytes)"

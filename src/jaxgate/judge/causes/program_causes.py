@@ -9,43 +9,47 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
+from jaxgate.judge.causes.array_causes import copied_more, jumps_more
 from jaxgate.judge.causes.growth import (
     BUFFERS,
     PHASES,
     RUN,
     WORK,
-    at,
+    Change,
     count_of,
     elements,
     grown,
     is_plumbing,
     more_of,
     shrunk,
+    total_elements,
 )
+from jaxgate.judge.difference import Difference
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.decision import Status
+from jaxgate.model.machine import COMPILE_OPTIONS
 from jaxgate.model.measurement import EACH_TURN, MAX_NAMED, Measurement
 from jaxgate.model.numbers import WIDER_PRODUCTS
 from jaxgate.model.verdict import Cause, Finding
+from jaxgate.model.words import shortlist
 
-_LINEAR = (
-    ("triangular solve", r"triangular_solve|trsm", 1.0),
-    ("Cholesky factorisation", r"cholesky|potrf", 0.33),
-    ("LU factorisation", r"getrf|lu_?decomposition", 0.67),
-    ("QR factorisation", r"geqrf|geqp3|orgqr|ungqr|ormqr|householder|\bqr\b", 1.33),
-    ("tridiagonal reduction", r"sytrd|hetrd|tridiagonal", 1.33),
-    ("Hessenberg reduction", r"gehrd|hessenberg", 3.3),
-    ("eigh", r"syev|heev|eigh", 9.0),
-    ("SVD", r"gesdd|gesvd|svd", 20.0),
-    ("eig", r"geev|gees|\beig\b|schur", 25.0),
+_SOLVE = "triangular solve"
+_ROUTINES: tuple[tuple[Literal["linear", "ordering"], str, str, float], ...] = (
+    ("linear", _SOLVE, r"triangular_solve|trsm", 1.0),
+    ("linear", "Cholesky factorisation", r"cholesky|potrf", 0.33),
+    ("linear", "LU factorisation", r"getrf|lu_?decomposition", 0.67),
+    ("linear", "QR factorisation", r"geqrf|geqp3|orgqr|ungqr|ormqr|householder|\bqr\b", 1.33),
+    ("linear", "tridiagonal reduction", r"sytrd|hetrd|tridiagonal", 1.33),
+    ("linear", "Hessenberg reduction", r"gehrd|hessenberg", 3.3),
+    ("linear", "eigh", r"syev|heev|eigh", 9.0),
+    ("linear", "SVD", r"gesdd|gesvd|svd", 20.0),
+    ("linear", "eig", r"geev|gees|\beig\b|schur", 25.0),
+    ("ordering", "approximate top_k", r"approx_?top_?k", 0.5),
+    ("ordering", "top_k", r"top_?k", 1.0),
+    ("ordering", "sort", r"stablehlo\.sort", 5.0),
 )
-"""Name, what its calls are called, and operations for each ``n³`` of a matrix: Golub and Van Loan, Matrix Computations."""
-_ORDERING = (
-    ("approximate top_k", r"approx_?top_?k", 0.5),
-    ("top_k", r"top_?k", 1.0),
-    ("sort", r"stablehlo\.sort", 5.0),
-)
-"""Name, what its calls are called, and operations for each element: a sort brings all of them into order."""
+"""Family, name, what its calls are called, and operations: of linear algebra for each ``n³`` of a matrix (Golub and Van Loan,
+Matrix Computations), of an ordering for each element (a sort brings all of them into order)."""
 _SIGNIFICANT = 8
 """A routine explains nothing if its arrays are smaller than what else grew by more than this factor."""
 _OF_ROUTINES = WORK | PHASES | {"output_bytes", "constant_bytes"}
@@ -55,9 +59,9 @@ _OF_ROUTINES = WORK | PHASES | {"output_bytes", "constant_bytes"}
 class _Calls:
     """Calls of one routine on arrays of one shape, as many more or fewer than before as ``cost`` counts."""
 
+    family: Literal["linear", "ordering"]
     name: str
     label: str
-    family: Literal["linear", "ordering"]
     cost: float
 
     @property
@@ -66,57 +70,99 @@ class _Calls:
         return f"{self.name} {self.label.rpartition(' ')[2]}"
 
 
-def exchanges_routines(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+def exchanges_routines(change: Change) -> Iterator[Cause]:
     """A routine that does more of what another did before, or that nobody called before."""
-    if baseline is None:
-        return
-    grew = more_of(now.operations, baseline.operations)
-    gained, lost = _calls(grew), _calls(more_of(baseline.operations, now.operations))
+    now, before, grew = change.now.operations, change.before.operations, change.more("operations")
+    gained, lost = _calls(grew), _calls(change.less("operations"))
     rest = max((elements(label) for label in grew if not is_plumbing(label)), default=0)
-    for family in ("linear", "ordering"):
-        come = [one for one in gained if one.family == family]
-        gone = [one for one in lost if one.family == family]
-        cost, less = sum(one.cost for one in come), sum(one.cost for one in gone)
+    for family in ("linear", "ordering") if change.compared else ():
+        come, gone = ([one for one in calls if one.family == family] for calls in (gained, lost))
+        cost, less = (sum(one.cost for one in calls) for calls in (come, gone))
         if cost <= less or cost * _SIGNIFICANT < rest:
             continue
-        where = at(come[0].label, now.culprits.lines)
+        first = come[0]
         if gone:
-            text = f"a dearer library routine: {gone[0].shown} → {come[0].shown}{where}"
+            text = f"a dearer library routine: {gone[0].shown} → {first.shown}{change.at(first.label)}"
         else:
             named = "; ".join(
-                f"{one.shown} {baseline.operations.get(one.label, 0)} → {now.operations[one.label]}"
-                f"{at(one.label, now.culprits.lines)}"
+                f"{one.shown} {before.get(one.label, 0)} → {now[one.label]}{change.at(one.label)}"
                 for one in come[:MAX_NAMED]
             )
-            known = come[0].label in baseline.operations
-            text = f"a library routine that {'is called more often' if known else 'was not called before'}: {named}"
-        products = {"matmul_flops"} if family == "linear" and _makes_products(come[0], now, baseline) else set()
+            text = f"a library routine that {'is called more often' if first.label in before else 'was not called before'}: {named}"
+        products = {"matmul_flops"} if family == "linear" and _makes_products(first, change) else set()
         yield Cause(text=text, explains=_OF_ROUTINES | products, root=True)
 
 
 def _calls(labels: Mapping[str, int]) -> list[_Calls]:
     """Routines among operations, dearest first; the triangular solves that belong to a factorisation come after it."""
     found = [one for label, count in labels.items() if (one := _routine(label, count))]
-    return sorted(found, key=lambda one: (one.name == _LINEAR[0][0], -one.cost, one.label))
+    return sorted(found, key=lambda one: (one.name == _SOLVE, -one.cost, one.label))
 
 
 def _routine(label: str, count: int) -> _Calls | None:
-    called = label.rpartition(" ")[0]
-    for name, pattern, each in _LINEAR:
+    called, _, type_ = label.rpartition(" ")
+    for family, name, pattern, each in _ROUTINES:
         if re.search(pattern, called, re.IGNORECASE):
-            extents = [int(extent) for extent in re.findall(r"(\d+)x", label.rpartition(" ")[2])]
-            return _Calls(name, label, "linear", count * each * prod(extents) * max(extents[-2:], default=1))
-    for name, pattern, each in _ORDERING:
-        if re.search(pattern, called, re.IGNORECASE):
-            return _Calls(name, label, "ordering", count * each * elements(label))
+            extents = [int(extent) for extent in re.findall(r"(\d+)x", type_)]
+            size = prod(extents) * max(extents[-2:], default=1) if family == "linear" else elements(label)
+            return _Calls(family, name, label, count * each * size)
     return None
 
 
-def _makes_products(routine: _Calls, now: Measurement, baseline: Baseline) -> bool:
+def _makes_products(routine: _Calls, change: Change) -> bool:
     """Whether the products that there are more of can be the routine's own, or apply what it gives."""
     size = elements(routine.label)
-    more = more_of(now.matmuls, baseline.matmuls)
-    return all(min(map(elements, label.split(" x "))) <= size for label in more)
+    return all(min(map(elements, label.split(" x "))) <= size for label in change.more("matmuls"))
+
+
+def sends(change: Change) -> Iterator[Cause]:
+    """Communication that grew."""
+    if text := change.grown("collectives"):
+        sent = frozenset({"collectives", "collective_bytes"})
+        moves = BUFFERS | {"transcendentals", "run_ns", "trace_calls"} if change.compared else frozenset()
+        # As many that send as much were only put together otherwise, which follows from something else.
+        yield Cause(text=text, explains=sent | moves, sure=not change.compared or change.rose(*sent))
+
+
+def multiplies(change: Change) -> str:
+    """Matrix products, where there is more such work."""
+    return change.grown("matmuls") if change.rose("matmul_flops") or not change.compared else ""
+
+
+def widens(change: Change) -> str:
+    """Casts to wider floats, of more elements."""
+    text, now, before = change.grown("widened"), change.now.widened, change.before.widened
+    more = total_elements(now) > total_elements(before)  # not the same, cut into more pieces
+    return f"wider floats: {text}" if text and more else ""
+
+
+def same_program(change: Change) -> str:
+    """The same program, compiled to something else: not the code."""
+    now, before, difference = change.now, change.before, Difference(change.now, change.before)
+    if now.eager and not (now.launched_programs and before.launched_programs):  # then names alone are compared
+        return ""
+    if not difference.program:
+        return ""
+    if difference.options is False:
+        ours, theirs = now.fingerprints.options, before.fingerprints.options
+        return f"the same program, other compiler options: {theirs or 'none'} → {ours or 'none'}"
+    changed = difference.environment
+    if difference.only_settings:
+        named = [line for line in changed if not line.startswith(f"{COMPILE_OPTIONS} ")] or changed
+        return f"the same program under other settings: {shortlist(named, MAX_NAMED)}"
+    if not changed:
+        return ""
+    made = jumps_more(change) or copied_more(change) or grown(now.kernels, before.kernels or now.kernels, {})
+    text = "the same program in another environment: the compiler makes something else of it"
+    return f"{text}: {made}" if made else text
+
+
+def traced_otherwise(change: Change) -> str:
+    """The same source, another program, and settings that act while JAX traces: no line of the project did it."""
+    difference = Difference(change.now, change.before)
+    if difference.program or not difference.tracing_settings or not difference.source:
+        return ""
+    return f"traced under other settings: {shortlist(difference.tracing_settings, MAX_NAMED)}"
 
 
 _BARRIER = "stablehlo.optimization_barrier"
@@ -133,89 +179,65 @@ _DEAR = frozenset(
 """What remat is used to compute twice, besides products. Cheap operations come and go with what is kept."""
 
 
-def keeps_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+def keeps_more(change: Change) -> str:
     """Less is computed than before: what remat recomputed is kept now.
 
-    Fewer matrix products show it, if each product of the baseline is still made. Where they are as many, fewer dear operations
-    show it, if the baseline held something back by a barrier or today's loops keep more arrays for later.
+    Fewer matrix products show it, if each product of the baseline is still made: what is gone altogether is computed in another
+    way. Where they are as many, fewer dear operations show it, if the baseline held something back by a barrier or today's loops
+    keep more arrays for later.
 
     Whether memory grew is not asked here: a cause is shown only where a quantity that it explains is red.
     """
-    if baseline is None or None in (now.facts.matmul_flops, baseline.facts.matmul_flops):
-        return
-    turns = [any(label.endswith(EACH_TURN) for label in side.matmuls) for side in (now, baseline)]
-    before, after = (count_of(side.operations, _BARRIER) for side in (baseline, now))
+    now, before = change.now, change.before
+    if None in (now.facts.matmul_flops, before.facts.matmul_flops):
+        return ""
+    in_turns = [any(label.endswith(EACH_TURN) for label in side.matmuls) for side in (now, before)]
     fewer = ""
-    if turns[0] == turns[1] and (now.facts.matmul_flops or 0) < (baseline.facts.matmul_flops or 0):
-        fewer = shrunk(now.matmuls, baseline.matmuls) if _still_computes(now, baseline) else ""
-    elif now.facts.matmul_flops == baseline.facts.matmul_flops and (before or _carries_more(now, baseline)):
-        kinds = [{name: count_of(side.operations, name) for name in sorted(_DEAR)} for side in (now, baseline)]
-        fewer = shrunk(*kinds) if all(kinds[0][name] <= kinds[1][name] for name in _DEAR) else ""
-    if fewer:
-        seen = f" (optimization_barrier {before} → {after})" if before > after else ""
-        text = f"less is recomputed, so more is kept: remat is lost or keeps more{seen}; {fewer}"
-        # the cost model counts what a loop keeps
-        yield Cause(text=text, explains=BUFFERS | {"xla_flops", "output_bytes", "kernels"}, root=True)
+    if in_turns[0] == in_turns[1] and change.growth("matmul_flops") < 0:
+        fewer = shrunk(now.matmuls, before.matmuls) if all(now.matmuls.get(label) for label in before.matmuls) else ""
+    elif change.growth("matmul_flops") == 0 and (change.counts(_BARRIER)[1] or _carries_more(change)):
+        ours, theirs = ({kind: count_of(side.operations, kind) for kind in sorted(_DEAR)} for side in (now, before))
+        fewer = "" if more_of(ours, theirs) else shrunk(ours, theirs)
+    if not fewer:
+        return ""
+    seen = f" ({_barriers(change)})" if change.added(_BARRIER) < 0 else ""
+    return f"less is recomputed, so more is kept: remat is lost or keeps more{seen}; {fewer}"
 
 
-def recomputes_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+def recomputes_more(change: Change) -> str:
     """The same products more often, and more barriers or fewer arrays that loops keep: what was kept is made again."""
-    if baseline is None or more_of(baseline.matmuls, now.matmuls):
-        return
-    before, after = (count_of(side.operations, _BARRIER) for side in (baseline, now))
-    stored, kept = (count_of(side.operations, _STORE) for side in (baseline, now))
-    again = grown(now.matmuls, baseline.matmuls, now.culprits.lines)
-    less_is_kept = after > before or (0 < after == before and kept < stored)
-    if again and less_is_kept and now.matmuls.keys() == baseline.matmuls.keys():
-        seen = f" (optimization_barrier {before} → {after})" if after > before else ""
-        text = f"more is recomputed, so less is kept: remat is new or keeps less{seen}; {again}"
-        yield Cause(text=text, explains=WORK | PHASES | {"matmul_flops"}, root=True)
+    barriers = change.added(_BARRIER)
+    less_is_kept = barriers > 0 or (barriers == 0 < change.counts(_BARRIER)[0] and change.added(_STORE) < 0)
+    again = change.grown("matmuls")
+    same = change.now.matmuls.keys() == change.before.matmuls.keys() and not change.less("matmuls")
+    if not (again and same and less_is_kept):
+        return ""
+    seen = f" ({_barriers(change)})" if barriers > 0 else ""
+    return f"more is recomputed, so less is kept: remat is new or keeps less{seen}; {again}"
 
 
-def keeps_no_name(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """Names of a policy of ``jax.checkpoint`` that no array has."""
-    if baseline is not None and (now.facts.unmatched_names or 0) > (baseline.facts.unmatched_names or 0):
-        names = ", ".join(map(repr, now.culprits.unmatched[:MAX_NAMED]))
-        text = f"no array has the name that a policy of jax.checkpoint says: {names}"
-        yield Cause(text=text, explains=WORK | {"unmatched_names", "matmul_flops"}, root=True)
-
-
-def holds_larger_blocks(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
-    """A kernel that holds more in the fast memory beside a core."""
-    if baseline is not None and (now.facts.block_bytes or 0) > (baseline.facts.block_bytes or 0):
-        text = f"a kernel holds more at once: {now.culprits.blocks}"
-        yield Cause(text=text, explains=WORK | {"block_bytes"})
-
-
-def held_back_no_more(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+def held_back_no_more(change: Change) -> str:
     """The same products and fewer barriers: nothing keeps a recomputation from being merged, or done at once."""
-    if baseline is None or now.facts.matmul_flops != baseline.facts.matmul_flops:
-        return
-    before, after = (count_of(side.operations, _BARRIER) for side in (baseline, now))
-    if before > after:
-        recomputes = baseline.facts.matmul_flops or any(count_of(baseline.operations, name) for name in _DEAR)
-        what = (
-            "a recomputation is not held back until it is needed"
-            if recomputes
-            else "what a loop carries may be copied, as nothing holds it back"
-        )
-        text = f"{what}: optimization_barrier {before} → {after}"
-        yield Cause(text=text, explains=BUFFERS | {"largest_batch", "kernels"}, root=True)
+    flops = change.before.facts.matmul_flops
+    if change.now.facts.matmul_flops != flops or change.added(_BARRIER) >= 0:
+        return ""
+    recomputes = flops or any(count_of(change.before.operations, kind) for kind in _DEAR)
+    held = "a recomputation is not held back until it is needed"
+    what = held if recomputes else "what a loop carries may be copied, as nothing holds it back"
+    return f"{what}: {_barriers(change)}"
 
 
-def _carries_more(now: Measurement, baseline: Baseline) -> bool:
+def _barriers(change: Change) -> str:
+    now, before = change.counts(_BARRIER)
+    return f"optimization_barrier {before} → {now}"
+
+
+def _carries_more(change: Change) -> bool:
     """Whether loops store more, and as much more is read again: by the loop that goes back."""
-    stored, read = (count_of(now.operations, name) - count_of(baseline.operations, name) for name in (_STORE, _READ))
-    return 0 < stored <= read
-
-
-def _still_computes(now: Measurement, baseline: Baseline) -> bool:
-    """Whether each product that is made less often is still made: what is gone altogether is computed in another way."""
-    return all(now.matmuls.get(label) for label in baseline.matmuls)
+    return 0 < change.added(_STORE) <= change.added(_READ)
 
 
 _FLOAT = re.compile(r"\b(bfloat16|float\d+|complex\d+|float8_\w+)\[")
-_OF_WIDER = RUN | {"widened_bytes", "output_bytes"}
 _BITS = re.compile(r"float(\d+)|complex(\d+)")
 
 
@@ -263,17 +285,16 @@ def compare_products(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
         )
 
 
-def multiplies_wider(now: Measurement, baseline: Baseline | None) -> Iterator[Cause]:
+def multiplies_wider(change: Change) -> Iterator[Cause]:
     """Products that became wider, each with its source line; the casts around them follow.
 
     Where one operand alone became wider, the cast that widens it is the cause, and named by itself.
     """
-    found = [] if baseline is None else wider_products(now.matmuls, baseline.matmuls)
-    if found:
-        text = "; ".join([f"{one.before} → {one.now}{at(one.now, now.culprits.lines)}" for one in found[:MAX_NAMED]])
+    if found := wider_products(change.now.matmuls, change.before.matmuls):
+        text = "; ".join([f"{one.before} → {one.now}{change.at(one.now)}" for one in found[:MAX_NAMED]])
         whole = any(len(set(_FLOAT.findall(one.now))) == 1 for one in found)
-        explains = {WIDER_PRODUCTS} | (_OF_WIDER if whole else set())
-        yield Cause(text=f"products of wider floats: {text}", explains=frozenset(explains))
+        follows = RUN | {"widened_bytes", "output_bytes"} if whole else frozenset()
+        yield Cause(text=f"products of wider floats: {text}", explains=follows | {WIDER_PRODUCTS})
 
 
 def _shapes(label: str) -> str:
