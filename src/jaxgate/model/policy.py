@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
 EVERYWHERE = "everywhere"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FactPolicy:
     """How one fact gates.
 
@@ -17,9 +17,10 @@ class FactPolicy:
     """
 
     name: str  # field of `Facts` or `Phases`
-    better: Literal["lower", "higher"]  # which way is better
     relative: float = 0.0  # share of the baseline that it may move
     absolute: int = 0  # units that it may move besides
+    _: KW_ONLY
+    better: Literal["lower", "higher"] = "lower"  # which way is better
     why: str  # why it gates, and why this tolerance
     where: str = EVERYWHERE  # where it is known and gates
     within: tuple[str, ...] = ()  # entries of the environment that must be the baseline's for it to be compared
