@@ -41,7 +41,7 @@ ROLES = {
     "ranks/again ranks/barrier ranks/case ranks/peers upgrade/runs upgrade/venv",
     "engine": "history/changes bisect/search diff/sides history/budget history/stored opinion/case profile/evidence repro/delta_debugging "
     "repro/oracles repro/program_pair repro/reduction times/case",
-    "plugin": "loop/gate ranks/gate ranks/lost start/gate ranks/plugin targets/gate upgrade/child upgrade/plugin shards/plugin watch/watcher history/terminal opinion/terminal",
+    "plugin": "loop/gate ranks/gate start/gate ranks/plugin targets/gate upgrade/child upgrade/plugin shards/plugin watch/watcher history/terminal opinion/terminal",
     "cli": "check/github targets/runs repro/file",
 }
 """Which room's rules a module of a capability in ``ext/`` keeps, where its name does not say so."""

@@ -1,55 +1,58 @@
-"""``--perf-distributed``: the same pytest command on each process of a job, in lock-step, judged by rank 0."""
+"""``--perf-distributed``: the same pytest command on each process of a job, in lock-step, judged by rank 0.
+
+A run whose ranks were lost is reported and written down first, whatever the main thread is stuck in.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
+import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from jaxgate.ext.ranks.barrier import BrokenRanksError, RankBarrier, enter, first
-from jaxgate.ext.ranks.lost import RankEnding, end_process, give_up
 from jaxgate.ext.ranks.peers import AbsentRankError, first_other
+from jaxgate.judge.verdict import judge_invalid
 from jaxgate.plugin import time_limit
 from jaxgate.plugin.console import Console
 from jaxgate.plugin.gating import begin
 from jaxgate.plugin.gating_run import give_devices, progress_terminal
 from jaxgate.plugin.options.table import DISTRIBUTED
-from jaxgate.plugin.stash import SETTINGS, TESTS
+from jaxgate.plugin.stash import SESSION, SETTINGS, STDERR, TESTS
 from jaxgate.settings import RankSettings
 
 if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession
     from jaxgate.plugin.gate import Gate
 
-RANKS = pytest.StashKey["Ranks"]()
+RANK = pytest.StashKey["Rank"]()
+ENDING_S = 120.0
+"""What the end of a broken run may take."""
 
 
 def configure(config: pytest.Config) -> None:
     """Make this process a rank, if it was asked to be one."""
     settings = config.stash[SETTINGS].ranks
     if settings is not None and not config.option.collectonly:
-        config.pluginmanager.register(Ranks(config, settings), "jaxgate-ranks")
+        config.pluginmanager.register(Joining(config, settings), "jaxgate-joining")
 
 
 def own_gate(request: pytest.FixtureRequest, benchmark: Any) -> Gate | None:
     """The gate of a rank; ``None`` in a run of one process."""
-    ranks = request.config.stash.get(RANKS, None)
-    return None if ranks is None else ranks.gate(request, benchmark)
+    rank = request.config.stash.get(RANK, None)
+    return None if rank is None else rank.gate(request, benchmark)
 
 
-class Ranks:
-    """Registered for a process that is one of several."""
+class Joining:
+    """Registered for a process that is to be one of several."""
 
     def __init__(self, config: pytest.Config, settings: RankSettings) -> None:
         self._config, self._settings = config, settings
-        self._station: RankBarrier | None = None
-        self._session: pytest.Session | None = None
-        self._ending: RankEnding | None = None
-        self._gates: GateSession | None = None
-        self._notes: list[str] = []
-        config.stash[RANKS] = self
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -57,50 +60,59 @@ class Ranks:
         from jaxgate.ext.ranks.again import end_with_parent  # noqa: PLC0415 - imports JAX
         from jaxgate.ext.ranks.job import NotJoinedError  # noqa: PLC0415 - imports JAX
 
-        self._session = session
-        settings = self._settings
-        give_devices(self._config)
-        if self._config.stash[SETTINGS].other_side:
+        config, settings = self._config, self._settings
+        give_devices(config)
+        if config.stash[SETTINGS].other_side:
             end_with_parent()
-        timer = threading.Timer(settings.timeout_s, give_up, (self._config, settings))
+        timer = threading.Timer(settings.timeout_s, give_up, (config, settings))
         timer.daemon = True
         timer.start()
         try:
             where = settings.coordinator, settings.count, settings.rank
-            self._station = enter(*where, limit_s=settings.timeout_s, timeout_s=settings.timeout_s)
+            station = enter(*where, limit_s=settings.timeout_s, timeout_s=settings.timeout_s)
         except (NotJoinedError, AbsentRankError) as error:
-            self._config.add_cleanup(
-                lambda: end_process(self._config, 1)
-            )  # JAX would wait for the others at its own end
+            config.add_cleanup(lambda: end_process(config, 1))  # JAX would wait for the others at its own end
             pytest.exit(f"{DISTRIBUTED.flag}: {error}", returncode=1)
         finally:
             timer.cancel()
-        limit = self._config.pluginmanager.get_plugin(time_limit.NAME)
-        if limit is not None and self._station.rank:
+        rank = Rank(config, session, station)
+        station.on_broken = rank.end_if_stuck
+        config.add_cleanup(station.stop)
+        config.add_cleanup(rank.end_if_broken)
+        config.pluginmanager.register(rank, "jaxgate-ranks")
+        station.start()
+
+
+class Rank:
+    """Registered for a process that has joined the others.
+
+    It ends where its job is broken: from a thread of its own if the one of the tests does not.
+    """
+
+    def __init__(self, config: pytest.Config, session: pytest.Session, station: RankBarrier) -> None:
+        self._config, self._session, self._station = config, session, station
+        self._item: Any = None  # the test that runs
+        self._gates: GateSession | None = None
+        self._notes: list[str] = []
+        config.stash[RANK] = self
+        limit = config.pluginmanager.get_plugin(time_limit.NAME)
+        if limit is not None and station.rank:
             limit.stand_down()  # all would stop, each behind another test: rank 0 notifies the others
-        self._ending = RankEnding(self._config, session, self._station)
-        self._station.on_broken = self._ending.end_if_stuck
-        self._config.add_cleanup(self._station.stop)
-        self._config.add_cleanup(self._ending.end_if_broken)
-        self._station.start()
 
     def pytest_report_header(self) -> str:
         """Say which rank this is."""
-        station = self._station
-        return "" if station is None else f"jaxgate: {station.name} of {station.count}"
+        return f"jaxgate: {self._station.name} of {self._station.count}"
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self) -> None:
         """Only rank 0 has to have judged what was selected."""
-        if self._station is not None and self._station.rank:
+        if self._station.rank:
             self._config.stash[TESTS].selected = set()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> None:
         """Compare the tests of all ranks before the first one runs."""
         station = self._station
-        if station is None:
-            return
         station.doing = "the tests were compared"
         mine = {"tests": [item.nodeid for item in session.items], "failed": session.testsfailed, "name": station.name}
         problem = self._meet("its tests", mine, disagreement)
@@ -112,30 +124,29 @@ class Ranks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         """Note which test runs."""
-        if self._ending is not None and self._station is not None:
-            self._ending.item = item
-            self._station.doing = f"{item.nodeid} ran"
-            self._station.sign()
+        self._item = item
+        self._station.doing = f"{item.nodeid} ran"
+        self._station.sign()
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self) -> None:
         """No further test once the job is broken."""
-        if self._station is not None and self._session is not None and self._station.broken:
+        if self._station.broken:
             self._session.shouldfail = self._station.broken
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """After its last test rank 0 may take its time: it confirms what was slower in fresh processes."""
-        session, station = self._session, self._station
-        if session is None or station is None or station.rank:
-            return
-        station.alone = bool(session.shouldfail or session.shouldstop or nodeid == session.items[-1].nodeid)
+        session = self._session
+        if not self._station.rank:
+            last = nodeid == session.items[-1].nodeid
+            self._station.alone = bool(session.shouldfail or session.shouldstop or last)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Wait for the others to be through with their tests; one that failed only there fails here too."""
         station = self._station
-        if station is None or station.over or station.broken:
+        if station.over or station.broken:
             return
         if exitstatus in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
             why = session.shouldstop or f"exit code {int(exitstatus)}"
@@ -155,7 +166,7 @@ class Ranks:
     def end_with_rank_0(self, session: pytest.Session) -> None:
         """End as rank 0 does."""
         station = self._station
-        if station is None or station.over or station.broken:
+        if station.over or station.broken:
             return
         status = self._meet("the end of its session", int(session.exitstatus), first, ends=False)
         station.over = not station.broken
@@ -167,8 +178,6 @@ class Ranks:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say who took part; on other ranks than 0 also, in short, what rank 0 judged."""
         station = self._station
-        if station is None:
-            return
         out = Console(terminalreporter)
         out.ensure_newline()
         if station.rank:
@@ -186,8 +195,6 @@ class Ranks:
         from jaxgate.ext.ranks.gate import FollowingGate, LeadingGate  # noqa: PLC0415 - imports JAX
 
         station = self._station
-        if station is None:
-            raise pytest.UsageError(f"{DISTRIBUTED.flag}: this process has not joined the others")
         if station.rank == 0:
             return LeadingGate(request.node, benchmark, begin(self._config).session(), station)
         if self._gates is None:  # writes nothing, remembers nothing
@@ -197,16 +204,78 @@ class Ranks:
 
     def _meet(self, what: str, value: Any, decide: Any, *, ends: bool = True) -> Any:
         """Meet outside a gate; a broken job ends the session there and then, or is noted where it ends anyway."""
-        if self._station is None:
-            return None
         try:
             return self._station.meet(what, value, decide)
         except BrokenRanksError as error:
             if ends:
                 pytest.exit(error.reason, returncode=1)
-            if self._session is not None:
-                self._session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            self._session.exitstatus = pytest.ExitCode.TESTS_FAILED
             return None
+
+    def end_if_stuck(self, text: str) -> None:
+        """End a broken run in place of a thread that waits for ever in JAX; see that it ends in any case."""
+        say(self._config, text)
+        station = self._station
+        if not station.is_stuck():
+            time.sleep(ENDING_S)
+            os._exit(1)
+        last = threading.Timer(ENDING_S, os._exit, (1,))
+        last.daemon = True
+        last.start()
+        try:
+            self._report(text)
+        finally:
+            station.wait_for_others()
+            end_process(self._config, 1)
+
+    def _report(self, text: str) -> None:
+        """What the thread of the tests would have done: fail the test, judge the case, show and write what there is."""
+        session, item, gates = self._session, self._item, self._config.stash.get(SESSION, None)
+        capture = self._config.pluginmanager.getplugin("capturemanager")
+        if capture is not None:
+            capture.suspend_global_capture(in_=True)  # the test that does not end still has the terminal's descriptors
+        if gates is not None and item is not None:
+            result = gates.result
+            judged = {verdict.case for verdict in result.verdicts}
+            cases = [case for case, test in result.tests.items() if test == item.nodeid and case not in judged]
+            result.verdicts += [judge_invalid(case, BrokenRanksError(text)) for case in cases]
+        if item is not None:
+            report = pytest.TestReport(item.nodeid, item.location, {}, "failed", text, "call")
+            self._config.hook.pytest_runtest_logreport(report=report)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        self._config.hook.pytest_sessionfinish(session=session, exitstatus=session.exitstatus)
+
+    def end_if_broken(self) -> None:
+        """End the process for good: JAX would wait for the lost rank at its own end."""
+        if self._station.broken:
+            self._station.wait_for_others()
+            end_process(self._config, int(self._session.exitstatus) or 1)
+
+
+def say(config: pytest.Config, text: str) -> None:
+    """Write to the terminal at once, whatever the main thread is stuck in."""
+    with suppress(OSError):
+        os.write(config.stash.get(STDERR, 2), f"\njaxgate: {text}\n".encode())
+
+
+def end_process(config: pytest.Config, status: int) -> None:
+    """End without what Python and JAX do at their end."""
+    terminal = config.pluginmanager.getplugin("terminalreporter")
+    if terminal is not None:
+        terminal.flush()  # its file is not the captured one
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def give_up(config: pytest.Config, settings: RankSettings) -> None:
+    """End a process that waits for others in JAX's own start, from where no exception comes."""
+    which = "" if settings.rank is None else f"; this is rank {settings.rank} of {settings.count}"
+    say(
+        config,
+        f"{DISTRIBUTED.flag}: the other processes have not come within {settings.timeout_s:g} s (its last number){which}",
+    )
+    os._exit(1)
 
 
 def disagreement(found: list[dict[str, Any]]) -> str:
