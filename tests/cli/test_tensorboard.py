@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -13,7 +12,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 from jaxgate.cli.main import main
@@ -22,11 +20,7 @@ from jaxgate.ext.profile.command import deep_links
 from jaxgate.ext.profile.programs import Profiled
 
 CASE = "model/step"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 PATIENCE_S = 90
-COLOURFUL = 10_000
-TRIES = 4
-"""Pixels with a colour of their own in the trace's part of the page: about 33,000 were seen, 3,400 on another page."""
 
 
 def profile(folder, side, function):
@@ -102,35 +96,6 @@ def test_the_trace_viewer_answers_with_the_cases_own_operations(board, side, ope
     names = {event.get("name", "") for event in json.loads(data)["traceEvents"]}
     assert any(name.startswith("jaxgate step") for name in names)
     assert any(operation in name for name in names)
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium to look at the page with")
-def test_the_link_shows_the_trace(board, tmp_path):
-    """In a browser the link's page has the trace's coloured blocks; a page of the same server without a trace has none."""
-    wait_for(f"http://{urlsplit(board['now']).netloc}/data/plugin/profile/runs", [f"{CASE}/now/"])
-    shown = 0
-    for _ in range(TRIES):  # the browser's clock does not wait for a server on a busy machine
-        shown = max(shown, colourful(board["now"], tmp_path / "now.png"))
-        if shown > COLOURFUL:
-            break
-    blank = colourful(f"http://{urlsplit(board['now']).netloc}/#scalars", tmp_path / "blank.png")
-    assert blank < COLOURFUL < shown, (blank, shown)
-
-
-def colourful(link, picture):
-    """Open a page in a browser without a window; count its pixels that are neither grey nor of the head; 0 without a picture."""
-    from PIL import Image
-
-    command = [
-        CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1500,900", "--virtual-time-budget=20000",
-        f"--user-data-dir={picture.parent}/browser", f"--screenshot={picture}", link,
-    ]  # fmt: skip
-    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_S)
-    if not picture.exists():  # a browser that shares a busy machine may leave without one
-        return 0
-    with Image.open(picture) as page:
-        trace = np.asarray(page.convert("RGB").crop((600, 250, 1400, 800)), int)
-    return int((trace.max(-1) - trace.min(-1) > 60).sum())
 
 
 def test_links_name_run_tool_and_host(bundles):

@@ -103,25 +103,33 @@ def judged(now, before, *, same_compiler=True):
     return [(one.name, one.status) for one in found]
 
 
-def test_a_law_that_got_worse_is_red_whatever_its_numbers():
-    """A better one is an improvement; more of the same law is not judged here."""
-    assert judged(grown(LINEAR), grown(LINEAR)) == []
-    assert judged(grown({**LINEAR, "trace_calls": (40000, 80000, 160000)}), grown(LINEAR)) == []
-    assert judged(grown(SQUARE), grown(LINEAR)) == [("trace_calls over layers", Status.REGRESSED)]
-    assert judged(grown(LINEAR), grown(SQUARE)) == [("trace_calls over layers", Status.IMPROVED)]
-    assert judged(grown({**LINEAR, "trace_calls": (9000, 1000, 9000)}), grown(LINEAR)) == [
-        ("trace_calls over layers", Status.UNDECIDED)
-    ]
+CALLS, BYTES, ALL = "trace_calls over layers", "temp_bytes over layers", "growth over layers"
+BUMPY = {"trace_calls": (9000, 1000, 9000), "temp_bytes": (64, 128, 256)}
+JUDGED = {
+    "the same": (grown(LINEAR), grown(LINEAR), []),
+    "more by the same law": (grown({**LINEAR, "trace_calls": (40000, 80000, 160000)}), grown(LINEAR), []),
+    "worse": (grown(SQUARE), grown(LINEAR), [(CALLS, Status.REGRESSED)]),
+    "better": (grown(LINEAR), grown(SQUARE), [(CALLS, Status.IMPROVED)]),
+    "no law any more": (grown(BUMPY), grown(LINEAR), [(CALLS, Status.UNDECIDED)]),
+    "a law where there was none": (grown(SQUARE), grown(BUMPY), [(CALLS, Status.UNDECIDED)]),
+    "other points without a law": (
+        grown({**BUMPY, "trace_calls": (9000, 1000, 90000)}), grown(BUMPY), [(CALLS, Status.UNDECIDED)]
+    ),
+    "a call more or less": (grown({**BUMPY, "trace_calls": (9001, 1000, 8999)}), grown(BUMPY), []),
+    "no sizes": ({}, grown(LINEAR), [(ALL, Status.INVALID)]),
+    "other sizes": (grown(LINEAR, sizes=(2, 4, 8)), grown(LINEAR), [(ALL, Status.INVALID)]),
+    "a fact that is not known any more": (
+        grown({"trace_calls": (4000, 8000, 16000)}), grown(LINEAR), [(BYTES, Status.INVALID)]
+    ),
+    "a baseline without any": (grown(SQUARE), {}, []),
+}  # fmt: skip
 
 
-def test_what_had_no_law_may_not_get_any_in_silence():
-    """Nothing says which is worse; the points do. A call more or less is none."""
-    bumpy = {"trace_calls": (9000, 1000, 9000), "temp_bytes": (64, 128, 256)}
-    undecided = [("trace_calls over layers", Status.UNDECIDED)]
-    assert judged(grown(SQUARE), grown(bumpy)) == undecided
-    assert judged(grown({**bumpy, "trace_calls": (9000, 1000, 90000)}), grown(bumpy)) == undecided
-    assert judged(grown({**bumpy, "trace_calls": (9001, 1000, 8999)}), grown(bumpy)) == []
-    assert judged(grown(bumpy), grown(bumpy)) == []
+@pytest.mark.parametrize("what", JUDGED)
+def test_laws_are_held_against_laws_and_points_where_there_is_none(what):
+    """Numbers of the same law are judged elsewhere; what vanished is not passed over in silence."""
+    now, before, found = JUDGED[what]
+    assert judged(now, before) == found
 
 
 def test_laws_that_a_baseline_does_not_hold_are_said_to_be_unheld():
@@ -137,16 +145,6 @@ def test_what_another_compiler_decides_is_not_held_against_this_one():
     worse = grown({"trace_calls": (16000, 64000, 256000), "temp_bytes": (16, 64, 256)})
     assert len(judged(worse, grown(LINEAR))) == 2
     assert judged(worse, grown(LINEAR), same_compiler=False) == [("trace_calls over layers", Status.REGRESSED)]
-
-
-def test_what_vanished_is_invalid():
-    """Other sizes, none, and a fact that is not known any more; a baseline without growth judges nothing."""
-    assert judged({}, grown(LINEAR)) == [("growth over layers", Status.INVALID)]
-    assert judged(grown(LINEAR, sizes=(2, 4, 8)), grown(LINEAR)) == [("growth over layers", Status.INVALID)]
-    assert judged(grown({"trace_calls": (4000, 8000, 16000)}), grown(LINEAR)) == [
-        ("temp_bytes over layers", Status.INVALID)
-    ]
-    assert judged(grown(SQUARE), {}) == []
 
 
 def test_what_another_jax_counts_otherwise_is_not_held_against_this_one():

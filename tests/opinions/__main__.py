@@ -8,7 +8,7 @@ import sys
 import jax
 
 from tests.opinions.sweep import sweep
-from tests.opinions.table import HEAD, families, line, row, summary
+from tests.opinions.table import HEAD, line, row, summary
 
 CORPORA = ("catalogue", "planted")
 
@@ -31,7 +31,7 @@ def main() -> int:
         found.append(asked)
         sys.stdout.write(f"{line(row(asked))}\n")
         sys.stdout.flush()
-    sys.stdout.write("\n".join([*families(found), *summary(found), ""]))
+    sys.stdout.write("\n".join([*summary(found), ""]))
     wrong = any(one.opinion is not None and one.opinion.wrong for one in found)
     failed = [one.name for one in found if one.failed]
     sys.stdout.write("".join(f"FAILED {name}\n" for name in failed))

@@ -57,29 +57,3 @@ def summary(found: Sequence[Asked]) -> list[str]:
         *lines,
         f"not one program or not callable: {unrun}; left alone in part: {left}; first compiles: {compiles:.0f} s; WRONG: {wrong}",
     ]
-
-
-def families(found: Sequence[Asked]) -> list[str]:
-    """By family, as a table of Markdown: who was asked, and what a case costs beside its first compile, of processors."""
-    rows = [
-        "| family | cases | interpreter | second compile | nobody | median s | longest s | first compile, median s |"
-    ]
-    rows += ["|---|--:|--:|--:|--:|--:|--:|--:|"]
-    kinds = sorted({one.name.partition("/")[0] for one in found if "/" in one.name})
-    for kind in kinds:
-        cases = [one for one in found if one.name.startswith(f"{kind}/")]
-        counts = [sum(_by(one) is by for one in cases) for by in (OpinionBy.INTERPRETER, OpinionBy.SECOND_COMPILE)]
-        asked = [one for one in cases if _by(one) is not OpinionBy.NOBODY]
-        costs = [one.cpu_s for one in asked]
-        cost = (
-            [f"{median(costs):.2f}", f"{max(costs):.2f}", f"{median(one.compile_s for one in asked):.2f}"]
-            if asked
-            else ["–"] * 3
-        )
-        cells = [kind, *map(str, (len(cases), *counts, len(cases) - sum(counts))), *cost]
-        rows.append(f"| {' | '.join(cells)} |")
-    return rows
-
-
-def _by(asked: Asked) -> OpinionBy:
-    return OpinionBy.NOBODY if asked.opinion is None else asked.opinion.by

@@ -29,17 +29,11 @@ def test_one_sentence_says_who_was_asked_about_how_many():
 
 
 def test_nothing_is_said_where_nothing_is_new_or_nobody_wants_it():
-    """A green run with its old programs has no line more."""
+    """That what was compiled for a target was not called is said in a line of its own."""
     off = verdict(opinion=Opinion(why_not=SWITCHED_OFF))
-    assert opinion_lines([verdict(), off], each=True) == []
-
-
-def test_what_was_compiled_for_a_target_is_not_counted():
-    """That it was not called, and has no result, is said in a line of its own."""
-    there = verdict(
-        hardware=Target.parse("tpu:v5e:2x4").hardware(8), opinion=Opinion(why_not="compiled for tpu:v5e:2x4")
-    )
-    assert opinion_lines([there], each=True) == []
+    there = Target.parse("tpu:v5e:2x4").hardware(8)
+    uncalled = verdict(hardware=there, opinion=Opinion(why_not="compiled for tpu:v5e:2x4"))
+    assert opinion_lines([verdict(), off, uncalled], each=True) == []
 
 
 def test_what_was_not_checked_is_counted_and_told_with_v():

@@ -88,10 +88,6 @@ def test_a_long_name_keeps_its_end():
     assert len(row.split("  ")[0]) == 48
 
 
-def test_no_rows_where_the_profile_cannot_tell():
-    assert culprit_rows(replace(TABLE, now_ns=1.62 * MS)) == []
-
-
 @pytest.mark.parametrize(
     ("verdict", "labels", "first"),
     [

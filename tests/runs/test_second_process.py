@@ -181,22 +181,19 @@ def test_a_second_process_that_fails_changes_no_verdict(lab, asking):
     assert told(result).endswith("a second process was to make the programs of this run, and failed: it died")
 
 
-def test_the_tests_are_in_the_opposite_order(lab, asking):
-    asking.run("--perf-update", "--benchmark-disable")
-    assert [chosen.paths for chosen in lab.recorded] == [("test_model.py::test_settled", "test_model.py::test_scaled")]
-
-
 @pytest.mark.parametrize(("ours", "theirs"), [("1", "2"), (None, "1")])
-def test_the_hash_seed_is_another(lab, asking, monkeypatch, ours, theirs):
+def test_the_hash_seed_and_the_order_are_others(lab, asking, monkeypatch, ours, theirs):
     """A set of strings has one order for each seed, and a user may have fixed theirs."""
     given = []
-    lab.instruments["record"] = lambda side, *_: given.append(side.environment["PYTHONHASHSEED"]) or {}
+    lab.instruments["record"] = lambda side, chosen, _: (
+        given.append((side.environment["PYTHONHASHSEED"], chosen.paths)) or {}
+    )
     if ours is None:
         monkeypatch.delenv("PYTHONHASHSEED", raising=False)
     else:
         monkeypatch.setenv("PYTHONHASHSEED", ours)
     asking.run("--perf-update", "--benchmark-disable")
-    assert given == [theirs]
+    assert given == [(theirs, ("test_model.py::test_settled", "test_model.py::test_scaled"))]
 
 
 ALONE = "import sys; from jaxgate.keep.machine import Machine; Machine().alone(lambda: sys.exit(3))"

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from jaxgate.ext.watch.judge import changes, new_tests
 from jaxgate.ext.watch.model import IMPORT, Made, Seen, lock_of, merged
 
@@ -41,60 +43,73 @@ def texts(*processes, strict=False):
     return [change.text for change in changes(KNOWN, processes, strict=strict)]
 
 
-def test_the_same_run_is_green():
-    """Also where another test is the first to compile what both share, and where each test has a process of its own."""
-    theirs = replace(SHARED, test="test_b"), replace(HELPER, test="test_b")
-    assert texts(seen(SHARED, OWN, OWN, HELPER, HELPER)) == []
-    assert texts(seen(OWN, *theirs, OWN, HELPER)) == []
-    assert texts(seen(SHARED, HELPER, tests=["test_a"]), seen(*theirs, OWN, OWN, tests=["test_b"])) == []
+def by(one, test="test_b"):
+    """The same of another test."""
+    return replace(one, test=test)
 
 
-def test_a_part_of_the_tests_is_green():
-    """It compiles what others compile for it else; functions that it never traces are taken for JAX's own."""
-    assert texts(seen(SHARED, tests=["test_a"], project=["step"])) == []
-    assert texts(seen(OWN, OWN, tests=["test_b"], project=[])) == []
+NEW = [made("test_new", "other", program="p9")] * 3 + [made("test_new", flops=900)] * 2
+GREEN = {
+    "the same": [seen(SHARED, OWN, OWN, HELPER, HELPER)],
+    "another test is the first": [seen(OWN, by(SHARED), by(HELPER), OWN, HELPER)],
+    "each test has a process": [
+        seen(SHARED, HELPER, tests=["test_a"]),
+        seen(by(SHARED), by(HELPER), OWN, OWN, tests=["test_b"]),
+    ],
+    "a part, which never traces the others": [seen(SHARED, tests=["test_a"], project=["step"])],
+    "another part": [seen(OWN, OWN, tests=["test_b"], project=[])],
+    "caches were emptied": [seen(SHARED, by(SHARED), cleared=1)],
+    "of JAX's functions, too": [seen(*[HELPER] * 3, cleared=1)],
+    "a hundredth more": [seen(made(flops=101))],
+    "more, on other hardware": [seen(made(flops=102), hardware="cpu-other-1")],
+    "of JAX's functions other programs": [
+        seen(HELPER, made(function="add", program="p6"), made(function="mul", program="p7"))
+    ],
+    "and equal ones again by chance": [seen(*[HELPER] * 13)],
+    "new tests": [seen(SHARED, *NEW, tests=["test_a", "test_new"])],
+}
 
 
-def test_a_function_that_is_compiled_more_often_is_red():
-    """With the function, its line and why: jitted anew in each call, no test may make it twice."""
-    (change,) = changes(KNOWN, [seen(SHARED, replace(SHARED, test="test_b"))])
-    assert change.text == "step is compiled 2 times for f32[3], 1 before"
-    assert change.cause == "step at lib.py:3 in test_b: x: float32[3] → float32[4]"
-    assert texts(seen(OWN, OWN, OWN)) == ["own is compiled 3 times for f32[3], 2 before"]
+@pytest.mark.parametrize("what", GREEN)
+def test_what_is_no_mistake_is_green(what):
+    """Whoever is the first compiles for the others, and other hardware has another compiler."""
+    assert texts(*GREEN[what]) == []
 
 
-def test_emptied_caches_explain_as_many_more():
-    twice = [SHARED, replace(SHARED, test="test_b")]
-    assert texts(seen(*twice, cleared=1)) == []
-    assert texts(seen(*twice, SHARED, cleared=1)) == ["step is compiled 3 times for f32[3], 1 before"]
-    assert texts(seen(*[HELPER] * 3, cleared=1)) == []
+STEP, ADD = "step at lib.py:3", "add at lib.py:3, 13 × in test_a"
+BECAUSE = "x: float32[3] → float32[4]"
+RED = {
+    "compiled anew": (seen(SHARED, by(SHARED)), "step is compiled 2 times for f32[3], 1 before", f"{STEP} in test_b: {BECAUSE}"),
+    "once more": (seen(OWN, OWN, OWN), "own is compiled 3 times for f32[3], 2 before", f"own at lib.py:3 in test_b: {BECAUSE}"),
+    "more than emptied caches explain": (
+        seen(SHARED, by(SHARED), SHARED, cleared=1), "step is compiled 3 times for f32[3], 1 before", f"{STEP} in test_a: {BECAUSE}"
+    ),
+    "other arguments": (
+        seen(SHARED, made(arguments="f32[4]", program="p4"), made(arguments="f32[5]", program="p5")),
+        "step is compiled for other arguments than known: f32[4]; likewise for 1 other kind of arguments",
+        f"{STEP} in test_a: {BECAUSE}",
+    ),
+    "a new function": (seen(made(function="new")), "new is compiled which no test compiled before: f32[3]", f"new at lib.py:3 in test_a: {BECAUSE}"),
+    "of an imported module": (
+        seen(SHARED, made(IMPORT, "new"), tests=["test_a"]),
+        "new is compiled which no test compiled before: f32[3]",
+        f"new at lib.py:3 in {IMPORT}: {BECAUSE}",
+    ),
+    "a larger program": (
+        seen(made(flops=102, temp_bytes=8)), "step needs more for f32[3]: flops 100 → 102, temp_bytes 0 → 8", f"{STEP} in test_a"
+    ),
+    "one of JAX's again and again": (
+        seen(*[HELPER] * 14), "add, called outside of jit, is compiled 13 times to a program that there was, 1 before", ADD
+    ),
+}  # fmt: skip
 
 
-def test_other_arguments_are_red():
-    other, third = made(arguments="f32[4]", program="p4"), made(arguments="f32[5]", program="p5")
-    assert texts(seen(SHARED, other, third)) == [
-        "step is compiled for other arguments than known: f32[4]; likewise for 1 other kind of arguments"
-    ]
-
-
-def test_a_function_that_nobody_compiled_is_red():
-    assert texts(seen(made(function="new"))) == ["new is compiled which no test compiled before: f32[3]"]
-
-
-def test_a_program_that_needs_more_is_red_by_more_than_a_hundredth():
-    """On the hardware that the lock file is from; elsewhere compilers differ."""
-    assert texts(seen(made(flops=101))) == []
-    assert texts(seen(made(flops=102, temp_bytes=8))) == [
-        "step needs more for f32[3]: flops 100 → 102, temp_bytes 0 → 8"
-    ]
-    assert texts(seen(made(flops=102), hardware="cpu-other-1")) == []
-
-
-def test_new_tests_are_told_and_not_red():
-    new = [made("test_new", "other", program="p9")] * 3 + [made("test_new", flops=900)] * 2
-    run = seen(SHARED, *new, tests=["test_a", "test_new"])
-    assert texts(run) == []
-    assert new_tests(KNOWN, [run]) == ["test_new"]
+@pytest.mark.parametrize("what", RED)
+def test_a_mistake_is_red(what):
+    """With the function, its line and why."""
+    run, text, cause = RED[what]
+    (change,) = changes(KNOWN, [run])
+    assert (change.text, change.cause) == (text, cause)
 
 
 def test_a_run_of_new_tests_alone_is_red_where_it_is_strict():
@@ -103,22 +118,7 @@ def test_a_run_of_new_tests_alone_is_red_where_it_is_strict():
     assert texts(run) == []
     assert texts(run, strict=True) == ["expected tests that the lock file knows, found none"]
     assert texts(seen(tests=["renamed", "test_b"]), strict=True) == []
-
-
-def test_what_is_compiled_while_modules_are_imported_is_no_new_test():
-    """It is held to the file as what a test compiles."""
-    assert texts(seen(SHARED, made(IMPORT, "new"), tests=["test_a"])) == [
-        "new is compiled which no test compiled before: f32[3]"
-    ]
-
-
-def test_functions_of_jax_are_held_to_what_they_compile_again():
-    """Which test is the first to add two arrays is chance; that equal programs are compiled again and again is none."""
-    assert texts(seen(HELPER, made(function="add", program="p6"), made(function="mul", program="p7"))) == []
-    assert texts(seen(*[HELPER] * 13)) == []
-    (change,) = changes(KNOWN, [seen(*[HELPER] * 14)])
-    assert change.text == "add, called outside of jit, is compiled 13 times to a program that there was, 1 before"
-    assert change.cause == "add at lib.py:3, 13 × in test_a"
+    assert new_tests(KNOWN, [run]) == ["renamed"]
 
 
 def test_another_jax_is_no_comparison():

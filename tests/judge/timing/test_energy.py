@@ -48,12 +48,6 @@ def test_the_energy_of_a_call_by_hand():
     )
 
 
-def test_devices_are_added_up():
-    """Power and idle power of both: (120 + 80 - 20 - 30) W x 1 s / 200 calls."""
-    found = energy_of(run(half([120.0, 80.0]), half([120.0, 80.0]), idle=(20.0, 30.0)))
-    assert (found.call_uj, found.idle_watts, found.devices) == (750_000.0, 50.0, 2)
-
-
 def test_the_resolution_adds_up_what_may_be_wrong():
     """1 % of 120 W, and 5 % of 20 W, are 2.2 W of the 100 W that are left."""
     found = energy_of(run(*[half([120.0], off_ns=S // 200)] * 2, idle_off_ns=S // 20))

@@ -51,22 +51,13 @@ def test_a_run_is_as_long_as_the_counter_needs():
     assert slow.now_ns < 2e9
 
 
-def test_identical_sides_have_the_same_energy():
-    """The ratio of a program to itself is 1 within the resolution, and nothing differs."""
-    for every_ms in (1, 20, 100):
-        found = duel(World(every_ms=every_ms), [120.0], [120.0])
-        assert abs(found.ratio - 1) <= found.resolution
-        assert not found.differs
-
-
-def test_twice_the_energy_is_seen():
-    """Planted: 200 W beyond idle against 100 W, in the same time; and the other way round."""
-    for every_ms in (1, 20, 100):
-        more, less = (duel(World(every_ms=every_ms), *sides) for sides in (([220.0], [120.0]), ([120.0], [220.0])))
-        assert more.ratio == pytest.approx(2, rel=more.resolution)
-        assert less.ratio == pytest.approx(0.5, rel=less.resolution)
-        assert more.differs
-        assert less.differs
+@pytest.mark.parametrize("every_ms", [1, 20, 100])
+@pytest.mark.parametrize(("now", "ratio"), [(120.0, 1), (220.0, 2), (70.0, 0.5)])
+def test_a_ratio_is_known_to_its_resolution(every_ms, now, ratio):
+    """A program against itself does not differ; planted: twice and half the energy beyond idle, in the same time."""
+    found = duel(World(every_ms=every_ms), [now], [120.0])
+    assert found.ratio == pytest.approx(ratio, rel=found.resolution)
+    assert found.differs is (ratio != 1)
 
 
 def test_the_sides_of_a_duel_are_interleaved():
@@ -149,30 +140,16 @@ def test_a_counter_that_moves_too_seldom_is_too_coarse():
     assert made == []
 
 
-def test_calls_that_draw_next_to_nothing_are_not_resolved():
-    """One watt beyond 100 W idle, with a counter that moves every 100 ms."""
-    assert "too coarse for the run" in why(energy(World(idle=(100.0,), every_ms=100), [101.0]))
+class Crowded(World):
+    """Somebody else is there, already or at the end."""
+
+    def __init__(self, first="", end=""):
+        super().__init__()
+        self.others, self.others_at_end = first, end
 
 
-def test_idle_power_above_that_of_the_run_leaves_nothing():
-    """Something else was at work while it was measured, or a clock went up: both powers are said."""
-    found = why(energy(World(idle=(60.0,)), [50.0], call_ms=CALL_MS))
-    assert found == "the devices drew 59.9 W before the run, while nothing ran, and 50 W in it"
-
-
-def test_somebody_else_on_the_devices_is_said():
-    """Already there, before a call is made; or come meanwhile."""
-    world = World()
-    world.others = "2 other processes compute on the GPU"
-    assert why(energy(world, [120.0])) == world.others
-    assert world.reads == 0
-    world = World()
-    world.others_at_end = "other processes used 1.0 cores meanwhile"
-    assert why(energy(world, [120.0])) == world.others_at_end
-
-
-def test_an_error_of_the_counter_is_said():
-    world = World()
+def failing(world):
+    """A driver that gives up in the run."""
 
     def fail(values):
         if world.reads > 60:
@@ -180,24 +157,32 @@ def test_an_error_of_the_counter_is_said():
         return values
 
     world.spoil = fail
-    assert why(energy(world, [120.0])) == "the GPU's energy cannot be read: Unknown Error"
+    return world
 
 
-def test_copies_of_arguments_are_no_calls():
-    """2 ms of them for each burst of 20 ms: their energy would count as the calls'."""
-    assert why(energy(World(), [120.0], copies_ms=2.0)).startswith("9% of the run were no calls")
+UNKNOWN = {
+    "one watt beyond 100, by steps of 100 ms": (World(idle=(100.0,), every_ms=100), 101.0, {}, "the counter is too coarse for the run"),
+    "less than idle": (
+        World(idle=(60.0,)), 50.0, {}, "the devices drew 59.9 W before the run, while nothing ran, and 50 W in it"
+    ),
+    "somebody else": (Crowded("2 other processes compute on the GPU"), 120.0, {}, "2 other processes compute on the GPU"),
+    "somebody who came": (Crowded(end="other processes used 1.0 cores"), 120.0, {}, "other processes used 1.0 cores"),
+    "an error of the counter": (failing(World()), 120.0, {}, "the GPU's energy cannot be read: Unknown Error"),
+    "2 ms of copies for 20 ms of calls": (World(), 120.0, {"copies_ms": 2.0}, "9% of the run were no calls"),
+    "too long a call": (World(), 120.0, {"call_ms": 3000}, "a call takes 3.0 s, at most 1 s may be"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", UNKNOWN)
+def test_what_cannot_be_known_is_not_said(what):
+    world, watts, call, reason = UNKNOWN[what]
+    assert why(energy(world, [watts], **call)).startswith(reason)
 
 
 def test_reading_slowly_is_no_copy():
     """A driver that takes 3 ms to answer makes a burst rarer, not dearer."""
     found = energy(World(read_ms=3), [120.0])
     assert found.call_uj == pytest.approx(200_000, rel=found.resolution)
-
-
-def test_a_call_that_is_too_long_is_not_repeated():
-    world = World()
-    assert why(energy(world, [120.0], call_ms=3000)) == "a call takes 3.0 s, at most 1 s may be"
-    assert world.now_ns == 0
 
 
 @pytest.mark.parametrize(

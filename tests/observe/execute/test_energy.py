@@ -58,17 +58,11 @@ def test_without_a_counter_nothing_is_called_for_it():
     assert len(calls) == with_meters
 
 
-def test_with_the_clock_switched_off_no_energy_is_measured():
-    """``--benchmark-disable``: the counter is not even looked at."""
-    world = WorkingWorld()
-    assert observed(meters=world.meters, sampling=False).measurement.energy is None
-    assert world.reads == 0
-
-
-def test_a_case_for_shapes_has_no_energy():
-    world = WorkingWorld()
-    shape = jax.ShapeDtypeStruct((8, 4), jnp.float32)
-    assert observed(None, shape, meters=world.meters).measurement.energy is None
+@pytest.mark.parametrize("asked", [{"sampling": False}, {"args": (jax.ShapeDtypeStruct((8, 4), jnp.float32),)}])
+def test_where_nothing_is_timed_the_counter_is_not_looked_at(asked):
+    """The clock is switched off (``--benchmark-disable``), or the case is for shapes."""
+    world, options = WorkingWorld(), dict(asked)
+    assert observed(None, *options.pop("args", ()), meters=world.meters, **options).measurement.energy is None
     assert world.reads == 0
 
 
