@@ -1,14 +1,12 @@
 """StableHLO's reference interpreter: what it is given and gives, and the names of jaxlib that it needs."""
 
-import io
-
 import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import pytest
 
-from jaxgate.ext.opinion.interpreter import NotInterpretedError, interpret, parse
+from jaxgate.ext.opinion.interpreter import NotInterpretedError, interpret
 
 
 def program(function, *arguments):
@@ -87,9 +85,3 @@ def test_what_cannot_be_run_is_refused(text, inputs, why):
     with pytest.raises(NotInterpretedError, match=why) as refused:
         interpret(text, [np.asarray(one) for one in inputs])
     assert "\n" not in str(refused.value)
-
-
-def test_bytecode_is_read_like_text():
-    module, content = jax.jit(lambda x: x * 2).lower(1.0).compiler_ir("stablehlo"), io.BytesIO()
-    module.operation.write_bytecode(content)
-    assert str(parse(content.getvalue())) == str(parse(str(module)))

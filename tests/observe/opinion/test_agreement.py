@@ -74,11 +74,6 @@ def test_what_no_chaos_makes_is_a_difference_all_the_same(garbage):
     assert agreement(ours, lambda x: np.sin(x.astype(np.float64) * 1e8)).wrong == 0
 
 
-def test_where_all_is_chaotic_nothing_was_compared():
-    """No distance is given then, so that nobody takes it for an agreement."""
-    assert agreement(np.zeros(8), lambda x: np.sin(x.astype(np.float64) * 1e8)).apart is None
-
-
 def test_a_wrong_program_is_not_asked_how_far_it_may_move():
     """Garbage moves far, too: only the other way of computing it is run on perturbed arguments."""
     asked = []

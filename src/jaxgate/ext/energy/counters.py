@@ -36,7 +36,7 @@ class EnergyMeters:
     open_gpus: Callable[[], NvmlDriver] = NvmlDriver  # opens the driver of the GPUs
     clock: Callable[[], int] = time.perf_counter_ns  # monotonic nanoseconds
     wait: Callable[[float], None] = time.sleep  # lets seconds pass
-    _gpus: NvmlDriver | NoEnergy | None = field(default=None, init=False)
+    _gpus: NvmlDriver | CounterError | None = field(default=None, init=False)
     _found: dict[tuple[str, tuple[int | None, ...]], EnergyMeter | NoEnergy] = field(default_factory=dict, init=False)
 
     def of(self, devices: Sequence[jax.Device]) -> EnergyMeter | NoEnergy:
@@ -46,35 +46,30 @@ class EnergyMeters:
             return NoEnergy(why="its devices belong to several processes")
         if platform == "cpu" and len(devices) > 1:
             return NoEnergy(why=SHARED_CORES.replace("no clock judges them", "no counter tells them apart"))
-        places = [] if platform == "cpu" else [one.local_hardware_id for one in devices]
-        key = (platform, tuple(places))
+        places = () if platform == "cpu" else tuple(one.local_hardware_id for one in devices)
+        key = platform, places
         if key not in self._found:
-            self._found[key] = self._look(platform, devices)
+            try:
+                self._found[key] = EnergyMeter(self._counter(platform, devices), self.clock, self.wait)
+            except CounterError as error:
+                self._found[key] = NoEnergy(why=str(error))
         return self._found[key]
 
-    def _look(self, platform: str, devices: Sequence[jax.Device]) -> EnergyMeter | NoEnergy:
-        try:
-            if platform == "cpu":
-                counter: Counter = self.open_processors()
-            elif platform == "gpu":
-                counter = self._driver().counter(devices)
-            else:
-                return NoEnergy(why=f"no counter of energy is known for the platform {platform}")
-        except CounterError as error:
-            return NoEnergy(why=str(error))
-        return EnergyMeter(counter, self.clock, self.wait)
-
-    def _driver(self) -> NvmlDriver:
-        """The driver of the GPUs; why it cannot be opened is remembered, too.
+    def _counter(self, platform: str, devices: Sequence[jax.Device]) -> Counter:
+        """Why the driver of the GPUs cannot be opened is remembered, too.
 
         Raises:
-            CounterError: If it cannot be opened.
+            CounterError: If there is none.
         """
+        if platform == "cpu":
+            return self.open_processors()
+        if platform != "gpu":
+            raise CounterError(f"no counter of energy is known for the platform {platform}")
         if self._gpus is None:
             try:
                 self._gpus = self.open_gpus()
             except CounterError as error:
-                self._gpus = NoEnergy(why=str(error))
-        if isinstance(self._gpus, NoEnergy):
-            raise CounterError(self._gpus.why)
-        return self._gpus
+                self._gpus = error
+        if isinstance(self._gpus, CounterError):
+            raise self._gpus
+        return self._gpus.counter(devices)
