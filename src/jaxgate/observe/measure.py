@@ -29,7 +29,7 @@ from jaxgate.observe.machine.jax_settings import refuse_settings
 from jaxgate.observe.measure_compiled import measure_compiled, read_compiled
 from jaxgate.observe.measure_eager import measure_eager
 from jaxgate.observe.observation import CompiledSubject, Observation, compile_subject
-from jaxgate.observe.program.donation import DonatedLeaf, lost_bytes, lost_lines, lost_unknown, read_donation
+from jaxgate.observe.program.donation import Lost, lost_of, read_donation
 from jaxgate.observe.program.export import find_feeds
 from jaxgate.observe.tools import Accepted, Announce, ReferenceStore, Tools
 from jaxgate.observe.trace.clocks import CLOCKS, Clocks
@@ -142,7 +142,7 @@ class _Run:
     subject: JittedSubject
     closeness: Closeness
     stepped: Stepped
-    donation: tuple[DonatedLeaf, ...]
+    lost: Lost
     reference: Reference | None
     feeds: tuple[int | None, ...] | None
     sampled: Sampled
@@ -163,7 +163,7 @@ def _run(computation: Computation, compiled: CompiledSubject, tools: Tools) -> _
     stepped.further = take_further_steps(
         subject, stepped, declared=next_args is not None, clock=wall, together=tools.together
     )
-    donation = read_donation(compiled.program, subject.first_fed)
+    lost = lost_of(read_donation(compiled.program, subject.first_fed))
     if computation.batch is not None:
         tools.progress("checking the batch")
         check_batch(lowered.function, call, computation.batch, donates=subject.consumes, together=tools.together)
@@ -191,7 +191,7 @@ def _run(computation: Computation, compiled: CompiledSubject, tools: Tools) -> _
         subject=subject,
         closeness=closeness,
         stepped=stepped,
-        donation=donation,
+        lost=lost,
         reference=reference,
         feeds=feeds,
         sampled=sampled,
@@ -218,14 +218,14 @@ def _measurement(
         unseen="; ".join(filter(None, (found.unseen, run.stepped.further.unseen))),
         called=run.called.functions,
         turns=run.turns.counts,
-        unknown={**found.unknown, **lost_unknown(run.donation), **run.called.unknown, **run.turns.unknown},
+        unknown={**found.unknown, **run.lost.unknown, **run.called.unknown, **run.turns.unknown},
         samples=run.sampled.samples if tools.sampling else None,
         energy=run.metered.energy,
         culprits=replace(
             found.culprits,
             lines={**found.culprits.lines, **run.called.lines, **run.turns.lines},
             retraces=describe_retraces(run.stepped, run.stepped.further, run.sampled),
-            lost=lost_lines(run.donation),
+            lost=run.lost.lines,
         ),
     )
 
@@ -242,7 +242,7 @@ def _signature(computation: Computation, compiled: CompiledSubject, run: _Run) -
 def _facts(found: Facts, run: _Run) -> Facts:
     return replace(
         found,
-        lost_bytes=lost_bytes(run.donation),
+        lost_bytes=run.lost.nbytes,
         traces=1 + run.stepped.traces,
         lowerings=1 + run.stepped.lowerings,
         compiles=1 + run.stepped.compiles,

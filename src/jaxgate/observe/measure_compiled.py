@@ -50,7 +50,7 @@ def measure_compiled(computation: Computation, build: Callable[[], Computation],
             computation.reference, compiled.call, role="reference", surroundings=compiled.surroundings, tools=tools
         )
     found = read_compiled(computation, build, compiled, reference=reference, tools=tools)
-    lost, lines, lost_unknown = lost_by_size(
+    lost = lost_by_size(
         compiled.program, compiled.call, None if tools.target is None else compiled.program.executable.reused
     )
     next_args = computation.next_args or carry_donated(compiled.lowered.stage, compiled.call[0])
@@ -72,8 +72,8 @@ def measure_compiled(computation: Computation, build: Callable[[], Computation],
     measurement = replace(
         found,
         compiled_only=True,
-        facts=replace(found.facts, lost_bytes=lost),
-        culprits=replace(found.culprits, lost=lines),
+        facts=replace(found.facts, lost_bytes=lost.nbytes),
+        culprits=replace(found.culprits, lost=lost.lines),
         unseen="; ".join(filter(None, unseen)),
         phases=found.phases if tools.target is None else Phases(),
         reference=found.reference if tools.target is None else untimed(found.reference),
@@ -81,7 +81,7 @@ def measure_compiled(computation: Computation, build: Callable[[], Computation],
             **found.unknown,
             **dict.fromkeys((*CALLED_FACTS, *ARRIVAL_FACTS), why),
             **dict.fromkeys(uncounted, f"{why}: its compiler does not count what libraries do"),
-            **lost_unknown,
+            **lost.unknown,
         },
     )
     return Observation(

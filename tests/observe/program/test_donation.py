@@ -14,7 +14,7 @@ from support.processes import python
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.arguments.feeder import Feeder
 from jaxgate.observe.errors import guarded
-from jaxgate.observe.program.donation import lost_bytes, read_donation, refuse_shared_buffers
+from jaxgate.observe.program.donation import lost_of, read_donation, refuse_shared_buffers
 from jaxgate.observe.trace.clocks import CLOCKS
 from jaxgate.observe.trace.lowering import lower
 from jaxgate.observe.trace.stages import compile_program
@@ -64,7 +64,7 @@ def test_a_lost_buffer_says_why(what):
     assert (leaf.path, leaf.aval, leaf.nbytes) == ("a", "float32[8,4]", 128)
     assert (leaf.reused or leaf.why) == expected
     assert program.facts.aliased_bytes == (128 if leaf.reused else 0)
-    assert lost_bytes([leaf]) == 128 - program.facts.aliased_bytes
+    assert lost_of([leaf]).nbytes == 128 - program.facts.aliased_bytes
 
 
 @pytest.mark.filterwarnings("error")
@@ -73,7 +73,7 @@ def test_it_is_loud_where_jax_is_silent():
     step = jax.jit(lambda a, unused: a.astype(jnp.bfloat16), donate_argnums=(0, 1))
     leaves, _ = donation(step, ones(8, 4), ones(3))
     assert [leaf.reused for leaf in leaves] == [False, False]
-    assert lost_bytes(leaves) == 128 + 12
+    assert lost_of(leaves).nbytes == 128 + 12
 
 
 def test_more_arguments_than_results():

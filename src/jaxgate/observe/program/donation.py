@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -32,6 +32,20 @@ class DonatedLeaf:
     # whether the call took its buffer; `None` where a Python number or a NumPy array was fed, whose buffer is JAX's own
     reused: bool | None
     why: str = ""  # why it was not reused; empty if it was
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What was donated and not reused."""
+
+    nbytes: int | None = None  # bytes on one device; `None` if that is unknown
+    lines: tuple[str, ...] = ()  # one line for each array, the largest first
+    why_not: str = ""  # why it is unknown; empty if it is known
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """The fact, if it is unknown, with the reason."""
+        return {"lost_bytes": self.why_not} if self.why_not else {}
 
 
 def refuse_shared_buffers(lowered: Lowered, call: Call) -> None:
@@ -87,7 +101,10 @@ def read_donation(program: Program, fed: Call) -> tuple[DonatedLeaf, ...]:
     shardings = input_shardings(program.executable)
     donated = [index for index, leaf in enumerate(lowered.signature) if leaf.donated]
     asked = Counter(_kind(infos[i], shardings[i]) for i in donated if shardings[i] is not None)
-    results = _results(program)
+    infos_out = jax.tree.leaves(lowered.stage.out_info)
+    results = [
+        _kind(info, sharding) for info, sharding in zip(infos_out, output_shardings(program.executable), strict=True)
+    ]
     found = []
     for index in donated:
         leaf, described = leaves[index], lowered.signature[index]
@@ -112,12 +129,6 @@ def _kind(info: Any, sharding: Any) -> Kind:
     return str(info.dtype), shape, tuple(sharding.shard_shape(shape))
 
 
-def _results(program: Program) -> list[Kind]:
-    stage = program.lowered.stage
-    shardings = output_shardings(program.executable)
-    return [_kind(info, sharding) for info, sharding in zip(jax.tree.leaves(stage.out_info), shardings, strict=True)]
-
-
 def _why(leaf: Any, info: Any, sharding: Any, results: Sequence[Kind], asked: Counter[Kind]) -> str:
     """Why a buffer was not reused. The fact is the array's own; this is the likeliest cause, looked for in order."""
     if sharding is None:
@@ -130,60 +141,41 @@ def _why(leaf: Any, info: Any, sharding: Any, results: Sequence[Kind], asked: Co
     of_this_shape = [result for result in results if result[1] == shape]
     if not of_this_shape:
         return f"no result of this shape ({short(info)})"
-    of_this_type = [result for result in of_this_shape if result[0] == dtype]
-    if not of_this_type:
+    parts = [result[2] for result in of_this_shape if result[0] == dtype]
+    if not parts:
         return f"the result of this shape is {of_this_shape[0][0]}, it is {dtype}"
-    if kind not in of_this_type:
-        return f"another sharding: {_parts(part)} on each device, the result of this shape has {_parts(of_this_type[0][2])}"
-    if asked[kind] > of_this_type.count(kind):
-        return f"more arguments than results have this shape and type ({asked[kind]} and {of_this_type.count(kind)})"
+    if part not in parts:
+        here, there = (f"[{','.join(map(str, one))}]" for one in (part, parts[0]))
+        return f"another sharding: {here} on each device, the result of this shape has {there}"
+    if asked[kind] > parts.count(part):
+        return f"more arguments than results have this shape and type ({asked[kind]} and {parts.count(part)})"
     return _COMPILERS_CHOICE
 
 
-def _parts(shape: tuple[int, ...]) -> str:
-    return f"[{','.join(map(str, shape))}]"
-
-
-def lost_bytes(donation: Sequence[DonatedLeaf]) -> int | None:
-    """Bytes on one device that were donated and not reused; ``None`` if that is unknown of one of them."""
-    if any(leaf.reused is None for leaf in donation):
-        return None
-    return sum(leaf.nbytes for leaf in donation if not leaf.reused)
-
-
-def lost_unknown(donation: Sequence[DonatedLeaf]) -> dict[str, str]:
-    """Why ``lost_bytes`` is unknown, by that name; empty if it is known."""
-    unseen = [leaf for leaf in donation if leaf.reused is None]
-    if not unseen:
-        return {}
-    leaf = unseen[0]
-    return {"lost_bytes": f"{leaf.path} is donated, but {leaf.why}; give jnp.asarray of it, or do not donate it"}
-
-
-def lost_lines(donation: Sequence[DonatedLeaf]) -> tuple[str, ...]:
-    """One line for each donated array that was not reused, the largest first."""
+def lost_of(donation: Sequence[DonatedLeaf]) -> Lost:
+    """What a call lost; its bytes are unknown where those of one array are."""
     lost = sorted((leaf for leaf in donation if not leaf.reused), key=lambda leaf: -leaf.nbytes)
-    return tuple(f"{leaf.path} ({leaf.aval}, {leaf.nbytes:,} bytes): {leaf.why}" for leaf in lost)
+    lines = tuple(f"{leaf.path} ({leaf.aval}, {leaf.nbytes:,} bytes): {leaf.why}" for leaf in lost)
+    unseen = next((leaf for leaf in donation if leaf.reused is None), None)
+    if unseen is None:
+        return Lost(sum(leaf.nbytes for leaf in lost), lines)
+    advice = "give jnp.asarray of it, or do not donate it"
+    return Lost(None, lines, f"{unseen.path} is donated, but {unseen.why}; {advice}")
 
 
-def lost_by_size(
-    program: Program, call: Call, reused: Sequence[int] | None = None
-) -> tuple[int | None, tuple[str, ...], dict[str, str]]:
+def lost_by_size(program: Program, call: Call, reused: Sequence[int] | None = None) -> Lost:
     """What donation loses in a program that is never called: what was donated, less what the compiler says it reuses.
 
     Shapes may stand for arrays in ``call``. ``reused`` are positions of arguments; ``None`` where only their bytes are
     known.
-
-    Returns:
-        ``lost_bytes`` on one device, one line for each array that finds no result to become, and why it is unknown.
     """
     if reused is not None:
         taken = {program.lowered.signature[place].path for place in reused}
-        left = [leaf for leaf in read_donation(program, call) if leaf.path not in taken]
-        return sum(leaf.nbytes for leaf in left), lost_lines(left), {}
+        left = [replace(leaf, reused=leaf.path in taken) for leaf in read_donation(program, call)]
+        return lost_of(left)
     donated, aliased = program.facts.donated_bytes, program.facts.aliased_bytes
     if donated is None or aliased is None:
-        return None, (), {"lost_bytes": "this backend does not report what is reused"}
+        return Lost(why_not="this backend does not report what is reused")
     lost = max(0, donated - aliased)
     given = read_donation(program, call) if lost else ()
-    return lost, lost_lines([leaf for leaf in given if leaf.why != _COMPILERS_CHOICE]), {}
+    return Lost(lost, lost_of([leaf for leaf in given if leaf.why != _COMPILERS_CHOICE]).lines)

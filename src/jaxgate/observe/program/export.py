@@ -63,16 +63,16 @@ def export_program(
 
     ``feeds`` says how its state is threaded, by flat positions.
     """
-    donated = lowered.donated
-    record = ProgramRecord(digest=None, donated=donated, feeds=feeds, why_not="", options=dict(lowered.options or ()))
+    record = ProgramRecord(digest=None, donated=lowered.donated, feeds=feeds, why_not="")
     try:
-        content = _export(lowered, call, donated, constant_bytes)
+        content = _public(lowered, call, constant_bytes)
     except NotReplayableError as error:
-        return StoredProgram(record=replace(record, why_not=str(error), options={}), content=b"")
-    return StoredProgram(record=replace(record, digest=hashlib.sha256(content).hexdigest()), content=content)
+        return StoredProgram(record=replace(record, why_not=str(error)), content=b"")
+    digest, options = hashlib.sha256(content).hexdigest(), dict(lowered.options or ())
+    return StoredProgram(record=replace(record, digest=digest, options=options), content=content)
 
 
-def _export(lowered: Lowered, call: Call, donated: tuple[int, ...], constant_bytes: int) -> bytes:
+def _public(lowered: Lowered, call: Call, constant_bytes: int) -> bytes:
     """The bytes that a public file may hold."""
     if constant_bytes > MAX_CONSTANT_BYTES:
         raise NotReplayableError(
@@ -81,12 +81,11 @@ def _export(lowered: Lowered, call: Call, donated: tuple[int, ...], constant_byt
     if lowered.options is None:
         raise NotReplayableError("its compiler options cannot be read on this jax")
     refuse_options(dict(lowered.options))
-    flat, dynamic = _flattened(lowered, call)
     with _without_locations():
-        content = _serialise(flat, donated, dynamic, lowered.platform)
+        content = _serialise(lowered, call)
         if _PATH.search(content):
             jax.clear_caches()  # lowered helpers keep the locations that they were first lowered with
-            content = _serialise(flat, donated, dynamic, lowered.platform)
+            content = _serialise(lowered, call)
     if _PATH.search(content):
         raise NotReplayableError("its serialised form names source files, which a stored program must not")
     return content
@@ -98,15 +97,11 @@ def export_whole(lowered: Lowered) -> bytes:
     Raises:
         NotReplayableError: If it cannot be exported.
     """
-    flat, dynamic = _flattened(lowered, lowered.call)
-    return _serialise(flat, lowered.donated, dynamic, lowered.platform, KERNELS)
+    return _serialise(lowered, lowered.call, KERNELS)
 
 
-def _flattened(lowered: Lowered, call: Call) -> tuple[Callable[..., Any], list[Any]]:
-    """The function with flat arguments and results, without its compiler options; and its dynamic arguments.
-
-    jax takes options at the top level only; they go beside the program.
-    """
+def _serialise(lowered: Lowered, call: Call, kernels: Sequence[str] = ()) -> bytes:
+    """The function with flat arguments and results. Compiler options go beside it: jax takes them at the top level only."""
     dynamic, rebuild = split_call(lowered, call)
     function: Any = lowered.function
     if lowered.options:
@@ -116,7 +111,15 @@ def _flattened(lowered: Lowered, call: Call) -> tuple[Callable[..., Any], list[A
         args, kwargs = rebuild(arrays)
         return tuple(jax.tree.leaves(function(*args, **kwargs)))
 
-    return flat, dynamic
+    platforms = None if lowered.platform is None else (lowered.platform,)
+    allowed = [export.DisabledSafetyCheck.custom_call(name) for name in kernels]
+    try:
+        jitted = jax.jit(flat, donate_argnums=lowered.donated)
+        return bytes(export.export(jitted, platforms=platforms, disabled_checks=allowed)(*dynamic).serialize())
+    except Exception as error:
+        text = (str(error).strip().splitlines() or [""])[0]
+        without_paths = re.sub(r"(?:[/\\][^\s/\\:]+)+[/\\]", "", text)  # the reason is stored too
+        raise NotReplayableError(f"jax.export refuses it: {type(error).__name__}: {without_paths}") from error
 
 
 def refuse_options(options: Mapping[str, str]) -> None:
@@ -128,25 +131,6 @@ def refuse_options(options: Mapping[str, str]) -> None:
     for name, value in options.items():
         if not _OPTION.fullmatch(name) or _FILES.search(name) or not _OPTION_VALUE.fullmatch(value):
             raise NotReplayableError(f"it is compiled with {name}, an option that a stored program must not carry")
-
-
-def _serialise(
-    flat: Callable[..., Any],
-    donated: tuple[int, ...],
-    dynamic: Sequence[Any],
-    platform: str | None,
-    kernels: Sequence[str] = (),
-) -> bytes:
-    platforms = None if platform is None else (platform,)
-    allowed = [export.DisabledSafetyCheck.custom_call(name) for name in kernels]
-    try:
-        jitted = jax.jit(flat, donate_argnums=donated)
-        exported = export.export(jitted, platforms=platforms, disabled_checks=allowed)(*dynamic)
-        return bytes(exported.serialize())
-    except Exception as error:
-        text = (str(error).strip().splitlines() or [""])[0]
-        without_paths = re.sub(r"(?:[/\\][^\s/\\:]+)+[/\\]", "", text)  # the reason is stored too
-        raise NotReplayableError(f"jax.export refuses it: {type(error).__name__}: {without_paths}") from error
 
 
 def split_call(lowered: Lowered, call: Call) -> tuple[list[Any], Callable[[Sequence[Any]], Call]]:
@@ -181,28 +165,21 @@ def find_feeds(lowered: Lowered, call: Call, next_args: NextArgs | None) -> tupl
     """
     if next_args is None:
         return None
-    try:
-        _, rebuild = split_call(lowered, call)
-    except NotReplayableError:
-        return None
-    count = len(lowered.signature)
+    given = [_Marker(None, index) for index in range(len(lowered.signature))]
     out_tree = jax.tree.structure(lowered.stage.out_info)
     try:  # a pytree class may look at its leaves, and arithmetic on markers fails in any way it likes
-        marked = rebuild([_Marker(None, index) for index in range(count)])
+        _, rebuild = split_call(lowered, call)
         output = jax.tree.unflatten(out_tree, [_Marker(index, -1) for index in range(out_tree.num_leaves)])
-        following = advance(next_args, output, marked)
-        leaves = jax.tree.leaves(following)
+        following = advance(next_args, output, rebuild(given))
+        markers = [leaf for leaf in jax.tree.leaves(following) if isinstance(leaf, _Marker)]
     except Exception:  # noqa: BLE001 - user code, given what it does not expect
         return None
-    if following is None:
-        return None
     results = [short(info) for info in jax.tree.leaves(lowered.stage.out_info)]
-    markers = [leaf for leaf in leaves if isinstance(leaf, _Marker)]
-    moved = len(markers) == count and all(
+    moved = len(markers) == len(given) and all(
         marker.argument == index if marker.output is None else results[marker.output] == lowered.signature[index].aval
         for index, marker in enumerate(markers)
     )
-    return tuple(marker.output for marker in markers) if moved else None
+    return tuple(marker.output for marker in markers) if following is not None and moved else None
 
 
 @dataclass(frozen=True, slots=True)
