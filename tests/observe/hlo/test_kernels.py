@@ -1,59 +1,36 @@
 """What a device starts in a call of an optimised program, and which of it only copies: real texts, and texts by hand."""
 
-import gzip
-
 import jax
 import jax.numpy as jnp
 import pytest
-from support.paths import DATA
+from support.hlo import ADD, STORED, branches, loop, program
 
 from jaxgate.observe.hlo.kernels import read_kernels
 from jaxgate.observe.hlo.parser import read_hlo
 from jaxgate.observe.trace.stages import compiled_facts
 
-HEAD = "HloModule jit_step, is_scheduled=true\n\n"
-
 
 def kernels(*lines, before=""):
     """What a program of these lines starts."""
-    *others, last = lines
-    body = "\n".join([*(f"  {line}" for line in others), f"  ROOT {last}"])
-    return read_kernels(read_hlo(f"{HEAD}{before}ENTRY %main () -> f32[] {{\n{body}\n}}\n"))
+    return read_kernels(read_hlo(program(*lines, before=before)))
 
 
 @pytest.mark.parametrize(
-    ("folder", "program", "started", "copied"),
+    ("name", "started", "copied"),
     [
-        ("cpu-0.10", "train", 12, 0),
-        ("cpu-0.12", "layers", 181, 43_064),
-        ("cuda-0.10", "layers", 158, 24_632),
-        ("cuda-0.12", "layers", 136, 32),
+        ("cpu-0.10/train", 12, 0),  # the shortest, counted by hand
+        ("cpu-0.12/layers", 181, 43_064),
+        ("cuda-0.10/layers", 158, 24_632),
+        ("cuda-0.12/layers", 136, 32),
         # What a TPU fetches ahead into its VMEM is started, and no copy.
-        ("tpu-0.12", "train", 13, 0),
-        ("tpu-0.12", "layers", 201, 24_584),
+        ("tpu-0.12/train", 13, 0),
+        ("tpu-0.12/layers", 201, 24_584),
     ],
 )
-def test_texts_of_three_compilers(folder, program, started, copied):
-    """As read; their loops turn six times. The shortest, `train` of CPUs, was counted by hand."""
-    text = gzip.decompress((DATA / f"hlo/{folder}/{program}.hlo.gz").read_bytes()).decode()
-    assert read_kernels(read_hlo(text)).facts == {"kernels": started, "copied_bytes": copied, "scattered_bytes": 0}
-
-
-@pytest.mark.parametrize(
-    ("line", "copied"),
-    [
-        ("%c = f32[8,4]{0,1} copy(%a)", 128),
-        ("%c = f32[4,8]{1,0} transpose(%a), dimensions={1,0}", 128),
-        ("%c = f32[32]{0} reshape(%a)", 128),
-        ("%c = f32[4,8]{0,1} bitcast(%a)", None),  # a view
-        ("%c = f32[8,4]{1,0:S(1)} copy(%a)", 0),  # into another memory
-        ("%c = f32[8,4]{1,0} negate(%a)", 0),
-    ],
-)
-def test_what_is_a_copy(line, copied):
-    """It moves an array within one memory, and computes nothing; ``None`` stands for nothing that is started."""
-    found = kernels("%a = f32[8,4]{1,0} parameter(0)", line)
-    assert found.facts == {"kernels": int(copied is not None), "copied_bytes": copied or 0, "scattered_bytes": 0}
+def test_texts_of_three_compilers(name, started, copied):
+    """As read; their loops turn six times."""
+    found = read_kernels(read_hlo(STORED[name]))
+    assert found.facts == {"kernels": started, "copied_bytes": copied, "scattered_bytes": 0}
 
 
 FUSED = """%fused (p: f32[8,4]) -> f32[4,8] {
@@ -70,40 +47,24 @@ FUSED = """%fused (p: f32[8,4]) -> f32[4,8] {
 """
 
 
-def test_a_fusion_copies_if_it_does_nothing_else():
-    """A transpose that comes with arithmetic costs nothing of its own."""
-    start = "%a = f32[8,4]{1,0} parameter(0)"
-    alone = kernels(start, "%c = f32[4,8]{1,0} fusion(%a), kind=kLoop, calls=%fused", before=FUSED)
-    assert (dict(alone.counts), alone.copied_bytes) == ({"copy float32[4,8]": 1}, 128)
-    beside = kernels(start, "%c = f32[4,8]{1,0} fusion(%a), kind=kLoop, calls=%work", before=FUSED)
-    assert (dict(beside.counts), beside.copied_bytes) == ({"fused transpose": 1}, 0)
-
-
-LOOP = """%body (s: (s32[], f32[8])) -> (s32[], f32[8]) {
-  %s = (s32[], f32[8]{0}) parameter(0)
-  %i = s32[] get-tuple-element(%s), index=0
-  %x = f32[8]{0} get-tuple-element(%s), index=1
-  %c = f32[8]{0} copy(%x)
-  ROOT %t = (s32[], f32[8]{0}) tuple(%i, %c)
-}
-
-%cond (s: (s32[], f32[8])) -> pred[] {
-  %s = (s32[], f32[8]{0}) parameter(0)
-  ROOT %p = pred[] constant(true)
-}
-
-"""
-TURN = "%w = (s32[], f32[8]{0}) while(%s), condition=%cond, body=%body"
-PLACE = ', metadata={op_name="while" source_file="/somewhere/loop.py" source_line=7}'
-
-
-ADDED = """%add (x: f32[], y: f32[]) -> f32[] {
-  %x = f32[] parameter(0)
-  %y = f32[] parameter(1)
-  ROOT %z = f32[] add(%x, %y)
-}
-
-"""
+@pytest.mark.parametrize(
+    ("line", "label", "copied"),
+    [
+        ("f32[8,4]{0,1} copy(%a)", "copy float32[8,4]", 128),
+        ("f32[4,8]{1,0} transpose(%a), dimensions={1,0}", "copy float32[4,8]", 128),
+        ("f32[32]{0} reshape(%a)", "copy float32[32]", 128),
+        ("f32[4,8]{0,1} bitcast(%a)", None, 0),  # a view
+        ("f32[8,4]{1,0:S(1)} copy(%a)", "copy", 0),  # into another memory
+        ("f32[8,4]{1,0} negate(%a)", "negate", 0),
+        # A transpose that comes with arithmetic costs nothing of its own.
+        ("f32[4,8]{1,0} fusion(%a), kind=kLoop, calls=%fused", "copy float32[4,8]", 128),
+        ("f32[4,8]{1,0} fusion(%a), kind=kLoop, calls=%work", "fused transpose", 0),
+    ],
+)
+def test_what_is_a_copy(line, label, copied):
+    """It moves an array within one memory, and computes nothing; ``None`` stands for nothing that is started."""
+    found = kernels("%a = f32[8,4]{1,0} parameter(0)", f"%c = {line}", before=FUSED)
+    assert (dict(found.counts), found.copied_bytes) == ({label: 1} if label else {}, copied)
 
 
 @pytest.mark.parametrize(
@@ -120,16 +81,15 @@ ADDED = """%add (x: f32[], y: f32[]) -> f32[] {
 )
 def test_a_scatter_that_jumps(layout, axis, written, apart):
     """Its indices choose single elements along the fastest axis of what it writes to, however it says so."""
-    kept = 1 - axis
     windows = "{1}" if "{}" not in written else "{1,2}"
-    shape = [64] if "{}" not in written else [1, 64] if axis < kept else [64, 1]
+    shape = "64" if "{}" not in written else "64,1" if axis else "1,64"
     found = kernels(
         f"%a = f32[64,64]{layout} parameter(0)",
         "%i = s32[100,1] parameter(1)",
-        f"%u = f32[100,{','.join(map(str, shape))}] parameter(2)",
+        f"%u = f32[100,{shape}] parameter(2)",
         f"%s = f32[64,64]{layout} scatter(%a, %i, %u), update_window_dims={windows}, {written}, "
         f"scatter_dims_to_operand_dims={{{axis}}}, index_vector_dim=1, to_apply=%add",
-        before=ADDED,
+        before=ADD,
     )
     assert found.facts["scattered_bytes"] == (100 * 64 * 4 if apart else 0)
     assert list(found.counts) == ["scatter apart in float32[64,64]" if apart else "scatter"]
@@ -153,8 +113,8 @@ def test_columns_that_are_picked_by_a_compiled_function():
 
     def compiled(axis):
         places = jnp.arange(50, dtype=jnp.int32)
-        program = jax.jit(lambda table, at: jnp.sin(jnp.take(table, at, axis=axis)))
-        return read_kernels(read_hlo(program.lower(jnp.zeros((100, 100)), places).compile().as_text()))
+        picked = jax.jit(lambda table, at: jnp.sin(jnp.take(table, at, axis=axis)))
+        return read_kernels(read_hlo(picked.lower(jnp.zeros((100, 100)), places).compile().as_text()))
 
     rows, columns = compiled(0), compiled(1)
     assert (rows.scattered_bytes, columns.scattered_bytes) == (0, 50 * 100 * 4)
@@ -163,35 +123,25 @@ def test_columns_that_are_picked_by_a_compiled_function():
 
 def test_a_loop_counts_as_often_as_it_turns():
     """One of unknown length once; a copy that the compiler put into it is at the line of the loop."""
-    start = "%s = (s32[], f32[8]{0}) parameter(0)"
-    known = kernels(start, f'{TURN}, backend_config={{"known_trip_count":{{"n":"5"}}}}{PLACE}', before=LOOP)
+    place = ', metadata={op_name="while" source_file="/somewhere/loop.py" source_line=7}'
+    known, endless = (read_kernels(read_hlo(loop("f32[8]{0}", "copy(%x)", turns, place))) for turns in (5, None))
     assert known.facts == {"kernels": 5, "copied_bytes": 5 * 32, "scattered_bytes": 0}
     assert known.lines == {"copy float32[8]": "/somewhere/loop.py:7"}
-    assert kernels(start, TURN, before=LOOP).facts == {"kernels": 1, "copied_bytes": 32, "scattered_bytes": 0}
+    assert endless.facts == {"kernels": 1, "copied_bytes": 32, "scattered_bytes": 0}
 
 
 def test_of_branches_the_dearest_counts():
     """A copy that is made only sometimes must not be missed."""
-    branches = """%moves (x: f32[8]) -> f32[8] {
-  %x = f32[8]{0} parameter(0)
-  ROOT %y = f32[8]{0} copy(%x)
-}
-
-%stays (z: f32[8]) -> f32[8] {
-  ROOT %z = f32[8]{0} parameter(0)
-}
-
-"""
     found = kernels(
         "%p = pred[] parameter(0)",
         "%x = f32[8]{0} parameter(1)",
-        "%c = f32[8]{0} conditional(%p, %x, %x), true_computation=%stays, false_computation=%moves",
-        before=branches,
+        "%c = f32[8]{0} conditional(%p, %x, %x), true_computation=%cheap, false_computation=%dear",
+        before=branches("f32[8]{0}", "copy(%x)"),
     )
     assert found.facts == {"kernels": 1, "copied_bytes": 32, "scattered_bytes": 0}
 
 
-@pytest.mark.parametrize("text", ["", "no HLO", f"{HEAD}ENTRY %main () -> f32[] {{\n  %a = what is this\n}}\n"])
+@pytest.mark.parametrize("text", ["", "no HLO", program("%a = what is this")])
 def test_what_cannot_be_read_is_unknown(text):
     found = read_kernels(read_hlo(text))
     assert found.facts == {"kernels": None, "copied_bytes": None, "scattered_bytes": None}

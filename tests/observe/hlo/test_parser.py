@@ -1,6 +1,5 @@
 """Reading optimised HLO: stored texts of three platforms and two releases, programs compiled here, and text at random."""
 
-import gzip
 import re
 import string
 from pathlib import Path
@@ -10,13 +9,9 @@ import jax.numpy as jnp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.paths import DATA
+from support.hlo import STORED
 
-from jaxgate.observe.hlo.parser import COLLECTIVE_WORDS, UNREAD_CHARACTERS, read_hlo
-
-STORED = sorted((DATA / "hlo").glob("*/*.hlo.gz"))
-IDS = [f"{file.parent.name}-{file.name.split('.')[0]}" for file in STORED]
-TEXTS = [gzip.decompress(file.read_bytes()).decode() for file in STORED]
+from jaxgate.observe.hlo.parser import UNREAD_CHARACTERS, read_hlo
 
 
 def module(*lines, header="HloModule jit_f, num_partitions=8", entry="ENTRY %main (p: f32[4]) -> f32[4] {"):
@@ -31,56 +26,57 @@ def only(line, **options):
     return list(hlo.computations["main"].values())[-1]
 
 
-@pytest.mark.parametrize("text", TEXTS, ids=IDS)
+@pytest.mark.parametrize("text", STORED.values(), ids=STORED)
 def test_every_line_of_real_text_is_read(text):
-    """CPU, TPU and GPU text of both releases: as many instructions as indented lines, and nothing unread."""
+    """CPU, TPU and GPU text of both releases: as many instructions as indented lines, each beside its operands."""
     hlo = read_hlo(text)
     assert hlo.unread == ()
     lines = [line for line in text.split("\n") if line.startswith("  ")]
-    found = [instruction for computation in hlo.computations.values() for instruction in computation.values()]
-    assert [i.name for i in found] == [re.search(r"%([\w.\-]+) =", line)[1] for line in lines]
-    assert [f" {i.opcode}({i.arguments}){i.attributes}" for i in found] == [
-        line[-len(f" {i.opcode}({i.arguments}){i.attributes}") :] for i, line in zip(found, lines, strict=True)
-    ]
+    found = [(siblings, each) for siblings in hlo.computations.values() for each in siblings.values()]
+    for line, (siblings, each) in zip(lines, found, strict=True):
+        assert re.search(r"%([\w.\-]+) =", line)[1] == each.name
+        assert line.endswith(f" {each.opcode}({each.arguments}){each.attributes}")
+        assert set(each.operands) <= siblings.keys()
     assert hlo.entry.startswith("main.")
     assert (hlo.num_partitions, hlo.replica_count) == (8, 1)
-    headers = re.findall(r"^(?:ENTRY )?%([\w.\-]+) \(.*\{$", text, re.MULTILINE)
-    assert list(hlo.computations) == headers
-
-
-@pytest.mark.parametrize("text", TEXTS, ids=IDS)
-def test_operands_are_found_in_their_computation(text):
-    """Every operand of real text is an instruction beside its reader."""
-    for computation in read_hlo(text).computations.values():
-        for instruction in computation.values():
-            assert set(instruction.operands) <= computation.keys()
+    assert list(hlo.computations) == re.findall(r"^(?:ENTRY )?%([\w.\-]+) \(.*\{$", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
-    ("shape", "label", "nbytes"),
+    ("written", "labels", "nbytes", "tiled"),
     [
-        ("f32[64,64]{1,0}", ["float32[64,64]"], 16384),
-        ("f32[]", ["float32[]"], 4),
-        ("bf16[8,128]{1,0:T(8,128)(2,1)S(1)}", ["bfloat16[8,128]"], 2048),
-        ("s32[]{:T(128)}", ["int32[]"], 4),
-        ("pred[3]{0}", ["bool[3]"], 3),
-        ("u8[<=5]{0}", ["uint8[5]"], 5),
-        ("c64[2]{0}", ["complex64[2]"], 16),
-        ("f8e4m3fn[16]{0}", ["float8_e4m3fn[16]"], 16),
-        ("s4[3]{0}", ["int4[3]"], 3),
-        ("s4[3]{0:E(4)}", ["int4[3]"], 2),
-        ("f64[0,7]{1,0}", ["float64[0,7]"], 0),
-        ("token[]", ["token[]"], 0),
-        ("()", [], 0),
-        ("(f32[2]{0}, /*index=5*/s8[3]{0})", ["float32[2]", "int8[3]"], 11),
-        ("((f32[2]{0:T(128)}), (s8[3]{0}, u32[]{:S(2)}))", ["float32[2]", "int8[3]", "uint32[]"], 15),
+        ("f32[64,64]{1,0}", ["float32[64,64]"], 16384, 16384),
+        ("f32[]", ["float32[]"], 4, 4),
+        ("bf16[8,128]{1,0:T(8,128)(2,1)S(1)}", ["bfloat16[8,128]"], 2048, 2048),
+        ("s32[]{:T(128)}", ["int32[]"], 4, 512),
+        ("pred[3]{0}", ["bool[3]"], 3, 3),
+        ("u8[<=5]{0}", ["uint8[5]"], 5, 5),
+        ("c64[2]{0}", ["complex64[2]"], 16, 16),
+        ("f8e4m3fn[16]{0}", ["float8_e4m3fn[16]"], 16, 16),
+        ("s4[3]{0}", ["int4[3]"], 3, 3),
+        ("s4[3]{0:E(4)}", ["int4[3]"], 2, 2),
+        ("f64[0,7]{1,0}", ["float64[0,7]"], 0, 0),
+        ("token[]", ["token[]"], 0, 0),
+        ("()", [], 0, 0),
+        ("(f32[2]{0}, /*index=5*/s8[3]{0})", ["float32[2]", "int8[3]"], 11, 11),
+        ("((f32[2]{0:T(128)}), (s8[3]{0}, u32[]{:S(2)}))", ["float32[2]", "int8[3]", "uint32[]"], 15, 512 + 7),
+        ("f32[9,129]{1,0:T(8,128)}", ["float32[9,129]"], 9 * 129 * 4, 16 * 256 * 4),
+        ("f32[9,129]{0,1:T(8,128)}", ["float32[9,129]"], 9 * 129 * 4, 136 * 128 * 4),
+        ("bf16[9,128]{1,0:T(8,128)(2,1)}", ["bfloat16[9,128]"], 9 * 128 * 2, 16 * 128 * 2),
+        ("f32[1,5,3]{2,1,0:T(8,128)}", ["float32[1,5,3]"], 60, 8 * 128 * 4),
+        ("s4[16,128]{1,0:T(8,128)E(4)}", ["int4[16,128]"], 1024, 1024),
     ],
 )
-def test_shapes(shape, label, nbytes):
-    """Types, extents, layouts and nested tuples become labels and bytes."""
-    instruction = only(f"  ROOT %x = {shape} anything(%p)")
-    assert [part.label for part in instruction.shapes] == label
-    assert sum(part.nbytes for part in instruction.shapes) == nbytes
+def test_shapes(written, labels, nbytes, tiled):
+    """Types, extents and nested tuples become labels and bytes; the last axes in a layout's order fill up its tiles."""
+    shapes = only(f"  ROOT %x = {written} anything(%p)").shapes
+    assert [shape.label for shape in shapes] == labels
+    assert (sum(shape.nbytes for shape in shapes), sum(shape.tiled_bytes for shape in shapes)) == (nbytes, tiled)
+
+
+def test_memories_are_told_apart():
+    shapes = only("  ROOT %x = (f32[8]{0}, f32[8]{0:T(256)S(1)}, u32[]{:S(2)}) anything(%p)").shapes
+    assert [shape.space for shape in shapes] == [0, 1, 2]
 
 
 def test_unknown_operations_are_words():
@@ -204,48 +200,6 @@ def test_a_program_compiled_here_names_its_lines():
     }
     here = step.__code__.co_firstlineno + 1
     assert {Path(line).name for line in lines} == {f"{Path(__file__).name}:{here}"}
-
-
-def test_a_long_program_is_read_whole():
-    """3,400 instructions, as an unrolled network of 256 steps has them."""
-    lines = [
-        f'  %x.{n} = f32[4]{{0}} add(%p, %p), metadata={{op_name="jit(f)/add" stack_frame_id={n}}}' for n in range(3400)
-    ]
-    assert len(read_hlo(module(*lines)).computations["main"]) == 3401
-
-
-NAME = st.from_regex(r"[a-z][a-z0-9_\-]{0,8}(\.[0-9]{1,3})?", fullmatch=True)
-ARRAY = st.tuples(
-    st.sampled_from(["f32", "bf16", "s8", "pred"]),
-    st.lists(st.integers(0, 9), max_size=3),
-    st.sampled_from(["", ":T(8,128)S(1)"]),
-).map(lambda part: f"{part[0]}[{','.join(map(str, part[1]))}]{{{','.join(map(str, range(len(part[1]))))}{part[2]}}}")
-SHAPE = st.recursive(
-    ARRAY, lambda inner: st.lists(inner, max_size=3).map(lambda parts: f"({', '.join(parts)})"), max_leaves=5
-)
-QUOTED = st.text(string.ascii_letters + string.digits + " /(){}=,'", max_size=12)
-INSTRUCTION = st.tuples(
-    SHAPE, st.from_regex(r"[a-z][a-z\-]{0,10}[a-z]", fullmatch=True), st.lists(NAME, max_size=3), QUOTED
-)
-
-
-@settings(max_examples=200, deadline=None, database=None, derandomize=True)
-@given(st.dictionaries(NAME.filter(lambda name: name != "p"), INSTRUCTION, min_size=1, max_size=8))
-def test_rendered_instructions_are_read_back(wanted):
-    """Any list of instructions, written as XLA writes them, is read as it was."""
-    wanted = {name: part for name, part in wanted.items() if not COLLECTIVE_WORDS.search(part[1])}
-    lines = [
-        f'  %{name} = {shape} {opcode}({", ".join("%" + operand for operand in operands)}), metadata={{op_name="{text}"}}'
-        for name, (shape, opcode, operands, text) in wanted.items()
-    ]
-    hlo = read_hlo(module(*lines))
-    assert hlo.unread == ()
-    found = dict(list(hlo.computations["main"].items())[1:])
-    assert list(found) == list(wanted)
-    for name, (shape, opcode, operands, text) in wanted.items():
-        instruction = found[name]
-        assert (instruction.opcode, instruction.operands, instruction.op_name) == (opcode, tuple(operands), text)
-        assert len(instruction.shapes) == len(re.findall(r"\w+\[", shape))
 
 
 @settings(max_examples=300, deadline=None, database=None, derandomize=True)
