@@ -1,22 +1,15 @@
 """Normalised programs and their differences: what means nothing is gone, what means something is shown."""
 
-import gzip
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import pytest
-from support.paths import DATA
+from support.hlo import STORED
 
 from jaxgate.observe.hlo.diff import DIFF_LIMIT, MOST_PAIRS, normalise, program_diff
 
-STORED = sorted((DATA / "hlo").glob("*/*.hlo.gz"))
 X = jnp.ones((4, 4))
-
-
-def stored(file):
-    """The text of a stored program."""
-    return gzip.decompress(file.read_bytes()).decode()
 
 
 def lowered(function, **options):
@@ -121,10 +114,9 @@ def test_a_loops_length_is_shown():
     assert [line[0] for line in diff if line.endswith(("known_trip_count=5", "known_trip_count=6"))] == ["-", "+"]
 
 
-@pytest.mark.parametrize("file", STORED, ids=lambda file: f"{file.parent.name}-{file.name.split('.')[0]}")
-def test_stored_programs_are_normalised_once(file):
+@pytest.mark.parametrize("text", STORED.values(), ids=STORED)
+def test_stored_programs_are_normalised_once(text):
     """No metadata is left on any platform, shapes and layouts are, and doing it again changes nothing but numbers."""
-    text = stored(file)
     normal = normalise(text)
     assert "metadata=" not in normal
     assert "/home/user" not in normal
