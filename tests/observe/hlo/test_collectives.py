@@ -22,7 +22,6 @@ ROW = (("x",), (8,))
 
 
 def collectives(text):
-    """What a text holds."""
     return read_collectives(read_hlo(text))
 
 

@@ -14,7 +14,6 @@ V5E, H200 = Target.parse("tpu:v5e:2x4"), Target.parse("gpu:h200:8")
 
 
 def products(text):
-    """FLOPs by type, and why they may be more."""
     found = count_products(read_hlo(text))
     return dict(found.counts), list(found.more)
 
@@ -264,7 +263,6 @@ def test_a_program_compiled_here_is_counted():
 
 
 def asked(line, target=V5E, before=ADD):
-    """What a program of one collective asks for."""
     text = program("%a = f32[256]{0} parameter(0)", f"%r = {line}", before=before, partitions=8)
     return read_demand(read_hlo(text), None, target, 8)
 

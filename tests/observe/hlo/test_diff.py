@@ -13,22 +13,18 @@ X = jnp.ones((4, 4))
 
 
 def lowered(function, **options):
-    """The StableHLO text of a function."""
     return jax.jit(function).lower(X).as_text(**options)
 
 
 def compiled(function):
-    """The optimised HLO text of a function."""
     return jax.jit(function).lower(X).compile().as_text()
 
 
 def helper(x):
-    """A nested function, jitted under this name."""
     return jnp.sin(x) * 2
 
 
 def renamed(x):
-    """The same under another name."""
     return jnp.sin(x) * 2
 
 
@@ -44,7 +40,6 @@ def second(x):
 
 
 def relabelled(x):
-    """The same program with another output key."""
     return {"cost": second(x)["loss"]}
 
 

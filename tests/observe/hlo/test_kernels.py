@@ -11,7 +11,6 @@ from jaxgate.observe.trace.stages import compiled_facts
 
 
 def kernels(*lines, before=""):
-    """What a program of these lines starts."""
     return read_kernels(read_hlo(program(*lines, before=before)))
 
 

@@ -15,7 +15,6 @@ from jaxgate.observe.hlo.parser import UNREAD_CHARACTERS, read_hlo
 
 
 def module(*lines, header="HloModule jit_f, num_partitions=8", entry="ENTRY %main (p: f32[4]) -> f32[4] {"):
-    """A text with one computation."""
     return "\n".join([header, "", entry, "  %p = f32[4]{0} parameter(0)", *lines, "}", ""])
 
 

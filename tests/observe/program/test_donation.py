@@ -23,12 +23,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:Some donated buffers were not us
 
 
 def ones(*shape, dtype=jnp.float32):
-    """A buffer of its own."""
     return jnp.ones(shape, dtype)
 
 
 def compiled(function, *args, **kwargs):
-    """A function, compiled."""
     lowered = lower(function, args, kwargs, role="subject", clock=time.perf_counter_ns)
     return compile_program(lowered, clocks=CLOCKS)
 
@@ -42,7 +40,6 @@ def donation(function, *args, **kwargs):
 
 
 def fate(leaves):
-    """Path to ``reused``, or to why not."""
     return {leaf.path: leaf.reused or leaf.why for leaf in leaves}
 
 
@@ -173,7 +170,6 @@ def test_a_change_of_layout_is_told_by_the_array():
 
 
 def shared(function, *args, **kwargs):
-    """What is said of the caller's own arguments."""
     lowered = lower(function, args, kwargs, role="subject", clock=time.perf_counter_ns)
     refuse_shared_buffers(lowered, (args, kwargs))
 

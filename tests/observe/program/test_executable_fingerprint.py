@@ -12,12 +12,10 @@ X = jax.ShapeDtypeStruct((64, 64), jnp.float32)
 
 
 def compiled(function, *args, **jit):
-    """Its executable."""
     return jax.jit(function, **jit).lower(*args or (X,)).compile()
 
 
 def step(x):
-    """A loop of products, and a fusion."""
     return jax.lax.scan(lambda c, _: (jnp.tanh(c @ x) * 2, None), x, None, length=4)[0] + 1
 
 

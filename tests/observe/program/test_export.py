@@ -50,7 +50,6 @@ def subject(x):
 
 
 def lowered(subject, *args, **kwargs):
-    """A lowered subject with its call."""
     call = on_device(args, kwargs)
     return lower(subject, *call, role="subject", clock=lambda: 0), call
 
@@ -63,7 +62,6 @@ def stored(subject, *args, **kwargs):
 
 
 def sealed(content, **changes):
-    """Content with a record that vouches for it."""
     record = ProgramRecord(digest=hashlib.sha256(content).hexdigest(), donated=(), feeds=None, why_not="")
     return StoredProgram(record=replace(record, **changes), content=content)
 
@@ -83,19 +81,16 @@ def adamw_step(params, state, batch):
 
 
 def adamw_arguments():
-    """Parameters, state and a batch."""
     params = {"w": W.T + 0, "b": jnp.zeros(3)}
     return params, OPTIMISER.init(params), jnp.ones((5, 4))
 
 
 def private_words():
-    """What must not be in a public file."""
     words = {".py", "site-packages", str(Path.home()) + "/", str(REPOSITORY), "someone", "between us", "office"}
     return words | {word for word in (getpass.getuser(), socket.gethostname()) if len(word) > 3}
 
 
 def nested(x):
-    """Jitted helpers of JAX itself."""
     return jnp.sort(jnp.where(x > 0, x, 0)) + jax.nn.gelu(x) + jax.random.normal(jax.random.key(0), x.shape)
 
 
@@ -188,7 +183,6 @@ def test_large_constants_stay_out():
 
 
 def debug(x):
-    """Prints from the device."""
     jax.debug.print("{}", x.sum())
     return x
 
@@ -276,7 +270,6 @@ GOOD = stored(lambda x: jnp.sort(x) * 2, W)
 
 
 def flipped(at):
-    """The good content with one bit changed."""
     return GOOD.content[:at] + bytes([GOOD.content[at] ^ 1]) + GOOD.content[at + 1 :]
 
 
@@ -343,7 +336,6 @@ def pair(first, second):
 
 
 def by_name(first, second):
-    """The same with named results."""
     return {"n": second + 1, "w": first + 1}
 
 

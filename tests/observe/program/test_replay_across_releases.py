@@ -66,12 +66,10 @@ def subjects():
 
 
 def to_json(array):
-    """An array as plain numbers."""
     return {"dtype": array.dtype.name, "shape": array.shape, "values": array.astype(np.float64).ravel().tolist()}
 
 
 def from_json(found):
-    """And back."""
     dtype = np.dtype(getattr(ml_dtypes, found["dtype"], found["dtype"]))
     return np.array(found["values"]).astype(dtype).reshape(found["shape"])
 

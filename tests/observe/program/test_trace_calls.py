@@ -26,7 +26,6 @@ X = jnp.ones((4, 4))
 
 
 def helper(number):
-    """Called while tracing."""
     return number + 1
 
 
@@ -38,7 +37,6 @@ def step(x, times=1):
 
 
 def counted(function, *args):
-    """What one more trace calls."""
     return count_trace_calls(lower(function, args, {}, role="subject", clock=time.perf_counter_ns))
 
 

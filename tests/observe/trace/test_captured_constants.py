@@ -44,42 +44,34 @@ def closing():
 
 
 def reads_global(x):
-    """A variable of its module."""
     return x * jnp.asarray(TABLE)[:3]
 
 
 def reads_global_within(x):
-    """The same, in a function inside of it."""
     return jax.grad(lambda v: jnp.sum(v * jnp.asarray(TABLE)[:3]))(x)
 
 
 def calls_another(x):
-    """The same, in a function that it calls."""
     return reads_global(x) + 1
 
 
 def reads_item(x):
-    """A place inside of a global."""
     return x * jnp.asarray(SETTINGS["tables"][0])[:3]
 
 
 def reads_attribute(x):
-    """An attribute of an object."""
     return x * jnp.asarray(HELD.sines)[:3]
 
 
 def calls_object(x):
-    """An object that is a function."""
     return HELD(x)
 
 
 def has_default(x, weights=np.arange(303.0, dtype=np.float32)):  # noqa: B008 - the mistake that is looked for
-    """An argument that nobody gives."""
     return x * jnp.asarray(weights)[:3]
 
 
 def has_keyword(x, *, shift=1.0, weights=np.arange(304.0, dtype=np.float32)):  # noqa: B008 - likewise
-    """The same by keyword."""
     return x * jnp.asarray(weights)[:3] + shift
 
 

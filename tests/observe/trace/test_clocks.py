@@ -17,7 +17,6 @@ X = jnp.ones(3)
 
 
 def ticking(*readings):
-    """A clock with these readings."""
     left = iter(readings)
     return lambda: next(left)
 

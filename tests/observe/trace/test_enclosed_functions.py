@@ -16,31 +16,26 @@ W, X = {"a": jnp.ones((4, 4)), "b": jnp.ones(3)}, jnp.ones(4)
 
 
 def clock():
-    """Time stands still."""
     return 0
 
 
 @functools.partial(jax.jit, donate_argnums=0)
 def step(w, x):
-    """A jitted function that donates its state."""
     return {name: leaf + x.sum() for name, leaf in w.items()}
 
 
 @jax.jit
 def loss(w, x):
-    """Another one."""
     return jnp.clip(w["a"], 0, 1).sum() + x.sum()
 
 
 @jax.jit
 def pair(w, x):
-    """Two results."""
     return w["a"] * 2, x * 2
 
 
 @functools.partial(jax.jit, donate_argnums=0)
 def swapped(old, new):
-    """Two arguments of one kind."""
     return old + 2 * new
 
 
@@ -51,17 +46,14 @@ def times(number):
 
 @functools.wraps(step)
 def around(*args, **kwargs):
-    """Calls through."""
     return step(*args, **kwargs)
 
 
 def turned(x, w):
-    """Hands on what it got, the other way round."""
     return step(w, x)
 
 
 def between(w, x):
-    """Two jitted functions, and one operation."""
     return step(w, x * 2), loss(w, x)
 
 
@@ -71,12 +63,10 @@ def parted(w, b, x):
 
 
 def lowered(function, *args, **kwargs):
-    """It, traced as a subject."""
     return lower(function, args, kwargs, role="subject", clock=clock)
 
 
 def donated(found):
-    """Paths of the leaves that are donated."""
     return [leaf.path for leaf in found.signature if leaf.donated]
 
 

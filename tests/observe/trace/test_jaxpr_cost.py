@@ -23,12 +23,10 @@ from jaxgate.observe.trace.stablehlo import read_structure
 
 
 def matmuls(function, *args):
-    """The multiplications of a function."""
     return count_work(jax.jit(function).trace(*args).jaxpr)
 
 
 def flops(function, *args):
-    """Their FLOPs."""
     return matmuls(function, *args).matmul_flops
 
 
@@ -51,148 +49,37 @@ def test_dot():
     assert (found.matmul_flops, found.matmuls) == (ONE, {"bfloat16[8,4] x bfloat16[4,6]": 1})
 
 
-@pytest.mark.parametrize(
-    ("spec", "left", "right", "expected"),
-    [
-        ("bij,bjk->bik", (5, 8, 4), (5, 4, 6), 5 * 2 * 8 * 4 * 6),
-        ("bqhd,bkhd->bhqk", (2, 7, 3, 4), (2, 9, 3, 4), 2 * 2 * 3 * 7 * 9 * 4),
-        ("i,i->", (9,), (9,), 2 * 9),
-        ("i,j->ij", (3,), (5,), 2 * 3 * 5),
-        ("ijk,jkl->il", (2, 3, 4), (3, 4, 5), 2 * 2 * 5 * 12),
-    ],
-)
-def test_batched_and_contracted(spec, left, right, expected):
-    """Batch axes multiply; every contracted axis is part of the depth."""
-    assert flops(partial(jnp.einsum, spec), jnp.ones(left), jnp.ones(right)) == expected
+def einsum(spec):
+    return partial(jnp.einsum, spec)
 
 
-CONVOLUTIONS = {
-    # twice the output elements times multiply-adds per element: 2·3·3·7 outputs, 3·3 window over 3 features
-    "plain": (((2, 5, 5, 3), (3, 3, 3, 7)), {}, 2 * (2 * 3 * 3 * 7) * (3 * 3 * 3)),
-    # 6 features in 3 groups: each output sees a 2·2 window over 2 of them
-    "grouped": (((1, 4, 4, 6), (2, 2, 2, 9)), {"feature_group_count": 3}, 2 * (3 * 3 * 9) * (2 * 2 * 2)),
-    "strided": (((1, 5, 5, 3), (3, 3, 3, 7)), {"window_strides": (2, 2)}, 2 * (2 * 2 * 7) * (3 * 3 * 3)),
-    # 4·4 numbers with a zero after each: of a 2·2 window over 8·8 of them one in four is a number
-    "transposed": (
-        ((1, 4, 4, 3), (2, 2, 3, 7)),
-        {"lhs_dilation": (2, 2), "padding": ((1, 1), (1, 1))},
-        2 * (4 * 4 * 7) * (2 * 2 * 3),
-    ),
-}
+def convolution(strides=(1, 1), padding="VALID", **options):
+    layout = ("NHWC", "HWIO", "NHWC")
+    return partial(
+        lax.conv_general_dilated, window_strides=strides, padding=padding, dimension_numbers=layout, **options
+    )
 
 
-@pytest.mark.jax_text
-@pytest.mark.parametrize(("shapes", "options", "expected"), CONVOLUTIONS.values(), ids=CONVOLUTIONS)
-def test_convolution(shapes, options, expected):
-    """Twice the output elements times the multiply-adds that each of them takes."""
-    options = {"window_strides": (1, 1), "padding": "VALID", **options}
-    convolve = partial(lax.conv_general_dilated, dimension_numbers=("NHWC", "HWIO", "NHWC"), **options)
-    assert flops(convolve, *map(jnp.ones, shapes)) == expected
-
-
-def test_the_gradient_of_a_strided_convolution_is_two_more_of_it():
-    """The zeros between the pixels that a stride skipped are no work."""
-    x, w = jnp.ones((2, 8, 8, 3)), jnp.ones((3, 3, 3, 7))
-
-    def total(x, w):
-        return lax.conv_general_dilated(x, w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")).sum()
-
-    forward = 2 * (2 * 4 * 4 * 7) * (3 * 3 * 3)
-    assert flops(total, x, w) == forward
-    assert flops(jax.grad(total, argnums=(0, 1)), x, w) == 2 * forward
+def strided(x, w):
+    return convolution((2, 2), "SAME")(x, w).sum()
 
 
 def layers(x, length=5):
-    """``length`` multiplications in a scan."""
     return lax.scan(lambda c, _: (jnp.tanh(c @ SQUARE), None), x, None, length=length)[0]
 
 
-LOOPS = {
-    "scan": (layers, 5 * STEP),
-    "scan-in-scan": (lambda x: lax.scan(lambda c, _: (layers(c), None), x, None, length=3)[0], 15 * STEP),
-    "fori-with-known-bounds": (lambda x: lax.fori_loop(2, 9, lambda _, c: c @ SQUARE, x), 7 * STEP),
-    "map": (lambda x: lax.map(lambda row: row @ SQUARE, x), STEP),
-    "while-counts-once": (lambda x: lax.while_loop(lambda c: c.sum() < 9, lambda c: c @ SQUARE, x), STEP),
-    "condition-of-while": (lambda x: lax.while_loop(lambda c: (c @ SQUARE).sum() < 9, lambda c: c + 1, x), STEP),
-    "larger-branch": (lambda x: lax.cond(x.sum() > 0, lambda: (x @ SQUARE) @ SQUARE, lambda: x @ SQUARE + 1), 2 * STEP),
-    "largest-of-three": (
-        lambda x: lax.switch(x.sum().astype(int), [jnp.sin, lambda y: layers(y, 3), lambda y: y @ SQUARE], x),
-        3 * STEP,
-    ),
-}
-
-
-@pytest.mark.jax_text
-@pytest.mark.parametrize(("function", "expected"), LOOPS.values(), ids=LOOPS)
-def test_control_flow(function, expected):
-    """A scan counts as often as it runs, a while once, a branch as the dearest one."""
-    assert flops(function, X) == expected
-
-
-helper = jax.jit(lambda x, w: x @ w)
-TWO_DEVICES = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))
-CALLS = {
-    "mapped": (lambda x, w: jax.vmap(lambda row: row @ w)(x), ONE),
-    "sharded": (  # the work of all devices: splitting it does not make FLOPs vanish
-        jax.shard_map(lambda x, w: x @ w, mesh=TWO_DEVICES, in_specs=(P("x"), P()), out_specs=P("x")),
-        ONE,
-    ),
-    "nested-jit": (lambda x, w: helper(x, w) + 1, ONE),
-    "nested-jit-called-with-different-arguments": (lambda x, w: helper(x, w) + helper(x + 1, w), 2 * ONE),
-    "written-twice": (lambda x, w: x @ w + x @ w, ONE),
-    "called-twice": (lambda x, w: helper(x, w) * helper(x, w), ONE),
-    "called-and-written": (lambda x, w: helper(x, w) * (x @ w), ONE),
-    "equal-operands-of-own-making": (lambda x, w: (x * 2) @ w + (x * 2) @ w, ONE),
-    "operands-that-differ-in-a-literal": (lambda x, w: (x * 2) @ w + (x * 3) @ w, 2 * ONE),
-    "swapped-operands": (lambda x, w: (x @ w) @ (w.T @ x.T), ONE * 2 + 2 * 8 * 6 * 8),
-    "dead": (lambda x, w: (x @ w, x + 1)[1], 0),
-    "dead-through-a-chain": (lambda x, w: (jnp.sin(x @ w) + 1, x)[1], 0),
-    "dead-result-of-a-helper": (lambda x, w: jax.jit(lambda a, b: (a @ b, a + 1))(x, w)[1], 0),
-    "printed-only": (lambda x, w: (jax.debug.print("{}", (x @ w).sum()), x)[1], ONE),
-}
-
-
-@pytest.mark.jax_text
-@pytest.mark.parametrize(("function", "expected"), CALLS.values(), ids=CALLS)
-def test_calls_common_and_dead_code(function, expected):
-    """Helpers are seen through; equal work counts once, and work that nothing needs does not count."""
-    assert flops(function, X, W) == expected
-
-
 def loss(params, x):
-    """A two-layer perceptron without biases."""
     w, v = params
     return jnp.sum((jnp.tanh(x @ w) @ v) ** 2)
 
 
-TWO = 2 * 8 * 6 * 3  # h @ v
-GRADIENT = (ONE + TWO) + (TWO + TWO) + ONE  # forward; towards h and v; towards w
+def deeper(hidden, params, x):
+    w, v = params
+    return jnp.sum((hidden(w, x) @ v) ** 2)
 
 
-def test_gradient_of_a_perceptron():
-    """Forward once, then one product towards each weight and one towards the hidden layer."""
-    assert flops(jax.grad(loss), (W, V), X) == GRADIENT
-    assert flops(jax.grad(loss, argnums=(0, 1)), (W, V), X) == GRADIENT + ONE
-
-
-def test_remat_counts_what_is_computed_again():
-    """Under ``jax.checkpoint`` the hidden layer is multiplied a second time, and nothing else is."""
-
-    def remat(params, x):
-        w, v = params
-        hidden = jax.checkpoint(lambda w, x: jnp.tanh(jnp.tanh(x @ w) @ SQUARE6))(w, x)
-        return jnp.sum((hidden @ v) ** 2)
-
-    def plain(params, x):
-        w, v = params
-        return jnp.sum((jnp.tanh(jnp.tanh(x @ w) @ SQUARE6) @ v) ** 2)
-
-    hidden = 2 * 8 * 6 * 6
-    assert flops(jax.grad(plain), (W, V), X) == GRADIENT + 2 * hidden
-    assert flops(jax.grad(remat), (W, V), X) == GRADIENT + 2 * hidden + (ONE + hidden)
-
-
-SQUARE6 = jnp.ones((6, 6))
+def hidden(w, x):
+    return jnp.tanh(jnp.tanh(x @ w) @ SQUARE6)
 
 
 @jax.custom_vjp
@@ -202,13 +89,94 @@ def scaled(x, w):
 
 
 scaled.defvjp(lambda x, w: (x @ w, (x, w)), lambda kept, g: (g @ kept[1].T, jnp.zeros_like(kept[1])))
+helper = jax.jit(lambda x, w: x @ w)
+SQUARE6 = jnp.ones((6, 6))
+TWO_DEVICES = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))
+TWO = 2 * 8 * 6 * 3  # h @ v
+GRADIENT = (ONE + TWO) + (TWO + TWO) + ONE  # forward; towards h and v; towards w
+HIDDEN = 2 * 8 * 6 * 6
+IMAGE, KERNEL = jnp.ones((2, 5, 5, 3)), jnp.ones((3, 3, 3, 7))
+EIGHT = jnp.ones((2, 8, 8, 3))
+FORWARD = 2 * (2 * 4 * 4 * 7) * (3 * 3 * 3)
+
+FLOPS = {
+    # Batch axes multiply; every contracted axis is part of the depth.
+    "batched": (einsum("bij,bjk->bik"), (jnp.ones((5, 8, 4)), jnp.ones((5, 4, 6))), 5 * 2 * 8 * 4 * 6),
+    "attention": (einsum("bqhd,bkhd->bhqk"), (jnp.ones((2, 7, 3, 4)), jnp.ones((2, 9, 3, 4))), 2 * 2 * 3 * 7 * 9 * 4),
+    "inner": (einsum("i,i->"), (jnp.ones(9), jnp.ones(9)), 2 * 9),
+    "outer": (einsum("i,j->ij"), (jnp.ones(3), jnp.ones(5)), 2 * 3 * 5),
+    "two-contracted": (einsum("ijk,jkl->il"), (jnp.ones((2, 3, 4)), jnp.ones((3, 4, 5))), 2 * 2 * 5 * 12),
+    # Twice the output elements times the multiply-adds that each of them takes.
+    "convolution": (convolution(), (IMAGE, KERNEL), 2 * (2 * 3 * 3 * 7) * (3 * 3 * 3)),
+    # 6 features in 3 groups: each output sees a 2·2 window over 2 of them.
+    "grouped": (
+        convolution(feature_group_count=3),
+        (jnp.ones((1, 4, 4, 6)), jnp.ones((2, 2, 2, 9))),
+        2 * (3 * 3 * 9) * (2 * 2 * 2),
+    ),
+    # 4·4 numbers with a zero after each: of a 2·2 window over 8·8 of them one in four is a number.
+    "transposed": (
+        convolution(padding=((1, 1), (1, 1)), lhs_dilation=(2, 2)),
+        (jnp.ones((1, 4, 4, 3)), jnp.ones((2, 2, 3, 7))),
+        2 * (4 * 4 * 7) * (2 * 2 * 3),
+    ),
+    "strided": (strided, (EIGHT, KERNEL), FORWARD),
+    # The zeros between the pixels that a stride skipped are no work.
+    "gradient-of-strided": (jax.grad(strided, argnums=(0, 1)), (EIGHT, KERNEL), 2 * FORWARD),
+    # A scan counts as often as it runs, a while once, a branch as the dearest one.
+    "scan": (layers, (X,), 5 * STEP),
+    "scan-in-scan": (lambda x: lax.scan(lambda c, _: (layers(c), None), x, None, length=3)[0], (X,), 15 * STEP),
+    "fori-with-known-bounds": (lambda x: lax.fori_loop(2, 9, lambda _, c: c @ SQUARE, x), (X,), 7 * STEP),
+    "map": (lambda x: lax.map(lambda row: row @ SQUARE, x), (X,), STEP),
+    "while-counts-once": (lambda x: lax.while_loop(lambda c: c.sum() < 9, lambda c: c @ SQUARE, x), (X,), STEP),
+    "condition-of-while": (lambda x: lax.while_loop(lambda c: (c @ SQUARE).sum() < 9, lambda c: c + 1, x), (X,), STEP),
+    "larger-branch": (
+        lambda x: lax.cond(x.sum() > 0, lambda: (x @ SQUARE) @ SQUARE, lambda: x @ SQUARE + 1),
+        (X,),
+        2 * STEP,
+    ),
+    "largest-of-three": (
+        lambda x: lax.switch(x.sum().astype(int), [jnp.sin, lambda y: layers(y, 3), lambda y: y @ SQUARE], x),
+        (X,),
+        3 * STEP,
+    ),
+    "mapped": (lambda x, w: jax.vmap(lambda row: row @ w)(x), (X, W), ONE),
+    "sharded": (  # the work of all devices: splitting it does not make FLOPs vanish
+        jax.shard_map(lambda x, w: x @ w, mesh=TWO_DEVICES, in_specs=(P("x"), P()), out_specs=P("x")),
+        (X, W),
+        ONE,
+    ),
+    # Helpers are seen through; equal work counts once, and work that nothing needs does not count.
+    "nested-jit": (lambda x, w: helper(x, w) + 1, (X, W), ONE),
+    "nested-jit-called-with-different-arguments": (lambda x, w: helper(x, w) + helper(x + 1, w), (X, W), 2 * ONE),
+    "written-twice": (lambda x, w: x @ w + x @ w, (X, W), ONE),
+    "called-twice": (lambda x, w: helper(x, w) * helper(x, w), (X, W), ONE),
+    "called-and-written": (lambda x, w: helper(x, w) * (x @ w), (X, W), ONE),
+    "equal-operands-of-own-making": (lambda x, w: (x * 2) @ w + (x * 2) @ w, (X, W), ONE),
+    "operands-that-differ-in-a-literal": (lambda x, w: (x * 2) @ w + (x * 3) @ w, (X, W), 2 * ONE),
+    "swapped-operands": (lambda x, w: (x @ w) @ (w.T @ x.T), (X, W), ONE * 2 + 2 * 8 * 6 * 8),
+    "dead": (lambda x, w: (x @ w, x + 1)[1], (X, W), 0),
+    "dead-through-a-chain": (lambda x, w: (jnp.sin(x @ w) + 1, x)[1], (X, W), 0),
+    "dead-result-of-a-helper": (lambda x, w: jax.jit(lambda a, b: (a @ b, a + 1))(x, w)[1], (X, W), 0),
+    "printed-only": (lambda x, w: (jax.debug.print("{}", (x @ w).sum()), x)[1], (X, W), ONE),
+    # Forward once, then one product towards each weight and one towards the hidden layer.
+    "gradient": (jax.grad(loss), ((W, V), X), GRADIENT),
+    "gradient-of-both": (jax.grad(loss, argnums=(0, 1)), ((W, V), X), GRADIENT + ONE),
+    # Under ``jax.checkpoint`` the hidden layer is multiplied a second time, and nothing else is.
+    "kept": (jax.grad(partial(deeper, hidden)), ((W, V), X), GRADIENT + 2 * HIDDEN),
+    "remat": (jax.grad(partial(deeper, jax.checkpoint(hidden))), ((W, V), X), GRADIENT + 2 * HIDDEN + (ONE + HIDDEN)),
+    # The rules that run are counted, once each; the rules that do not are not.
+    "custom-vjp": (scaled, (X, W), ONE),
+    "gradient-of-custom-vjp": (jax.grad(lambda x, w: (scaled(x, w) ** 2).sum()), (X, W), 2 * ONE),
+    "custom-jvp": (lambda x, w: jax.nn.relu(x @ w), (X, W), ONE),
+}
 
 
-def test_custom_derivatives():
-    """The forward rule and the backward rule that run are counted, once each; the rules that do not are not."""
-    assert flops(scaled, X, W) == ONE
-    assert flops(jax.grad(lambda x, w: (scaled(x, w) ** 2).sum()), X, W) == 2 * ONE
-    assert flops(lambda x, w: jax.nn.relu(x @ w), X, W) == ONE
+@pytest.mark.jax_text
+@pytest.mark.parametrize(("function", "args", "expected"), FLOPS.values(), ids=FLOPS)
+def test_flops(function, args, expected):
+    """Two for each multiply-add that the compiled program runs, on all devices together."""
+    assert flops(function, *args) == expected
 
 
 def test_large_literals_are_told_apart():

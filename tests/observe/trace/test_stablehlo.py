@@ -21,12 +21,10 @@ M = jnp.ones((4, 4))
 
 
 def module(function, *args, **jit):
-    """The StableHLO module of a function."""
     return jax.jit(function, **jit).lower(*args).compiler_ir("stablehlo")
 
 
 def fingerprint(function, *args, **jit):
-    """The fingerprint of a function's program."""
     return program_fingerprint(module(function, *args, **jit))
 
 

@@ -12,12 +12,10 @@ N = jnp.int32(3)
 
 
 def named(function, *args):
-    """The dependent operations of a function."""
     return value_dependent(jax.jit(function).lower(*args or (X,)).compiler_ir("stablehlo"))
 
 
 def turn(carry, x):
-    """One turn of a loop."""
     return jnp.tanh(carry @ X), x
 
 
@@ -54,7 +52,6 @@ def loop(going, step, start):
 
 
 def zero(x):
-    """A start that is constant."""
     del x
     return jnp.int32(0)
 
