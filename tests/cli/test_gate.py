@@ -106,31 +106,30 @@ def stored(path, slug):
     (path / "baselines" / slug / "model" / "step.json").write_text("{}")
 
 
-def test_without_results_nothing_is_known(played, capsys, tmp_path):
-    """Exit code 2, and GitHub's page says it in red."""
+ENDS = {
+    "no result": (0, None, 2, "pytest ended with exit code 0 and judged nothing"),
+    "killed": (None, None, 2, "pytest was killed after its time limit and judged nothing"),
+    "not committed": (
+        0,
+        results(3, needs_commit=["baselines/a", "baselines/b"]),
+        3,
+        "all passed, by baselines that are not in the commit: 2 files of them to commit",
+    ),
+    "pytest has the last word": (1, results(0), 2, "nothing failed, and pytest ended with exit code 1"),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_how_a_run_may_end(played, capsys, tmp_path, how):
+    """In one line; where nothing is known GitHub's page says it, too, in red."""
+    gate, _, left = played
+    status, found, code, told = ENDS[how]
+    left.update(status=status, results=found)
     page = tmp_path / "page.md"
-    assert played[0]([], {"JAX_PLATFORMS": "cpu", "GITHUB_STEP_SUMMARY": str(page)}) == 2
-    assert "pytest ended with exit code 0 and judged nothing (exit code 2)" in capsys.readouterr().out
-    assert page.read_text().startswith("## ❌ jaxgate: no result")
-
-
-def test_baselines_that_are_not_committed_are_missing(played, capsys):
-    played[2]["results"] = results(3, needs_commit=["baselines/a", "baselines/b"])
-    assert played[0]([], {"JAX_PLATFORMS": "cpu"}) == 3
-    told = "all passed, by baselines that are not in the commit: 2 files of them to commit (exit code 3)"
-    assert told in capsys.readouterr().out
-
-
-def test_a_run_that_was_killed_is_broken(played, capsys):
-    played[2]["status"] = None
-    assert played[0]([], {"JAX_PLATFORMS": "cpu"}) == 2
-    assert "was killed after its time limit" in capsys.readouterr().out
-
-
-def test_pytest_has_the_last_word(played):
-    """All cases passed, and something else failed: that is not fine."""
-    played[2].update(status=1, results=results(0))
-    assert played[0]([], {"JAX_PLATFORMS": "cpu"}) == 2
+    assert gate([], {"JAX_PLATFORMS": "cpu", "GITHUB_STEP_SUMMARY": str(page)}) == code
+    assert f"{told} (exit code {code})" in capsys.readouterr().out
+    assert page.exists() is (found is None)
+    assert found is not None or page.read_text().startswith("## ❌ jaxgate: no result")
 
 
 @pytest.mark.parametrize(
@@ -185,19 +184,16 @@ def test_values_of_options_are_no_paths(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "perf").mkdir()
     assert suite(["-k", "perf"]) == ["perf"]
-    assert divided(["perf"])[0]
+    assert divided(["-k", "perf", "perf", "-x"]) == (["perf"], ["-k", "perf", "-x"])
     assert value_of(["--a=1", "--a", "2"], "--a") == "2"
     assert not value_of(["--ab=1"], "--a")
 
 
 def test_the_folder_of_baselines_is_pytests(monkeypatch, tmp_path):
-    """Option, variable, both spellings of the table, default."""
+    """Option, variable, ini key."""
     monkeypatch.chdir(tmp_path)
-    assert str(baselines_folder([], {})) == "baselines"
-    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\nperf_baselines = "kept"\n')
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest]\nperf_baselines = "kept"\n')
     assert str(baselines_folder([], {})) == "kept"
-    (tmp_path / "pyproject.toml").write_text('[tool.pytest]\nperf_baselines = "kept2"\n')
-    assert str(baselines_folder([], {})) == "kept2"
     assert str(baselines_folder(["--perf-baselines=x"], {"JAXGATE_BASELINES": "y"})) == "x"
     assert str(baselines_folder([], {"JAXGATE_BASELINES": "y"})) == "y"
 
@@ -233,21 +229,26 @@ def repository(tmp_path, monkeypatch):
     return tmp_path, commands, status
 
 
+def recorded(*seen, arguments=(), busy_ok=False):
+    """The exit code of a recording on a machine that looks so, before and after."""
+    looks = iter(seen)
+    return record("why", arguments, busy_ok=busy_ok, see=lambda *_, **__: next(looks), ticks=lambda: None)
+
+
 def test_a_noisy_machine_records_nothing(repository, capsys):
     """And says what was seen; unless that was asked for, and then the log says it."""
     folder, commands, _ = repository
-    assert record("why", [], busy_ok=False, see=lambda *_, **__: BUSY, ticks=lambda: None) == 2
+    assert recorded(BUSY) == 2
     assert not commands
     assert "1.9 cores at work" in capsys.readouterr().err
-    assert record("why", [], busy_ok=True, see=lambda *_, **__: BUSY, ticks=lambda: None) == 0
+    assert recorded(BUSY, BUSY, busy_ok=True) == 0
     assert any("not quiet: 1.9 cores" in argument for argument in commands[0])
     assert (folder / "perf-artifacts/baselines.patch").read_text().count("step.json") > 0
 
 
 def test_a_machine_that_becomes_noisy_takes_it_back(repository, capsys):
     folder, _, _ = repository
-    seen = iter([QUIET, BUSY])
-    assert record("why", [], busy_ok=False, see=lambda *_, **__: next(seen), ticks=lambda: None) == 2
+    assert recorded(QUIET, BUSY) == 2
     assert not (folder / "baselines").exists()
     assert not (folder / "perf-artifacts").exists()
     assert "taken back" in capsys.readouterr().err
@@ -258,32 +259,30 @@ def test_the_outcome_of_the_suite_decides(repository, status, code, stays):
     """Cases that could not be recorded are told; a suite that broke records nothing."""
     folder, _, status_of = repository
     status_of[0] = status
-    assert record("why", [], busy_ok=False, see=lambda *_, **__: QUIET, ticks=lambda: None) == code
+    assert recorded(QUIET, QUIET) == code
     assert (folder / "perf-artifacts/baselines.patch").exists() is stays
 
 
-def test_a_patch_is_not_put_among_files_of_somebody_elses(repository, capsys):
-    """The folder would be marked as ours, and the next run would empty it."""
+def test_what_is_somebodys_is_not_recorded_over(repository, capsys):
+    """A patch among files of somebody else would be marked as ours; changes of the baselines would be in it, or taken back."""
     folder, commands, _ = repository
-    assert record("why", ["--perf-artifacts=."], busy_ok=False, see=lambda *_, **__: QUIET, ticks=lambda: None) == 2
-    assert not commands
+    assert recorded(QUIET, arguments=["--perf-artifacts=."]) == 2
     assert "holds files that jaxgate did not write" in capsys.readouterr().err
     assert {path.name for path in folder.iterdir()} == {".git", "kept.txt"}
-
-
-def test_changed_baselines_are_refused(repository, capsys):
-    """Somebody's work would be in the patch, or taken back with it."""
-    folder, commands, _ = repository
     (folder / "baselines").mkdir()
     (folder / "baselines/mine.json").write_text("{}")
-    assert record("why", [], busy_ok=False, see=lambda *_, **__: QUIET, ticks=lambda: None) == 2
-    assert not commands
+    assert recorded(QUIET) == 2
     assert (folder / "baselines/mine.json").exists()
     assert "as it was committed, found changes" in capsys.readouterr().err
+    assert not commands
 
 
-def test_without_a_result_the_comment_is_red(tmp_path, capsys):
-    """Or with one of another commit: an old green text must not stay."""
+@pytest.mark.parametrize("unread", [None, "[" * 200_000], ids=["none", "nothing but brackets"])
+def test_without_a_result_the_comment_is_red(tmp_path, capsys, unread):
+    """Or with one of another commit: an old green text must not stay; nor does it end in a traceback."""
+    if unread:
+        (tmp_path / "summary.md").write_text("## ✅ all is well")
+        (tmp_path / "results.json").write_text(unread)
     assert comment(tmp_path) == 0
     assert capsys.readouterr().out.startswith(f"{MARK}\n## ❌ jaxgate: no result")
     (tmp_path / "summary.md").write_text("## ✅ fine\n")
@@ -319,14 +318,6 @@ def test_a_long_page_is_cut_between_folds():
 
 
 DEEP = "[" * 200_000
-
-
-def test_results_of_nothing_but_brackets_are_no_result(tmp_path, capsys):
-    """The comment says so in red, and does not end in a traceback."""
-    (tmp_path / "summary.md").write_text("## ✅ all is well")
-    (tmp_path / "results.json").write_text(DEEP)
-    assert comment(tmp_path) == 0
-    assert "❌ jaxgate: no result" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", [DEEP, "[]", "{", "9" * 5000])

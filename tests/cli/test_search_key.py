@@ -3,7 +3,6 @@
 import pytest
 from support.git import commit
 
-from jaxgate.cli.pytest_arguments import divided
 from jaxgate.ext.bisect.run import measured_by, working_state
 
 
@@ -49,10 +48,3 @@ def test_packages_and_variables_that_act_count():
     assert any(line.startswith("jax==") for line in plain)
     assert measured_by({"HOME": "other"}) == plain
     assert measured_by({"XLA_FLAGS": "--xla_a=1"}) != plain
-
-
-def test_the_value_of_an_option_is_no_path(tmp_path, monkeypatch):
-    """A folder may have the name of what ``-k`` chooses."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "scan").mkdir()
-    assert divided(["-k", "scan", "scan", "-x"]) == (["scan"], ["-k", "scan", "-x"])

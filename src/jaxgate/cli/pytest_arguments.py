@@ -81,20 +81,20 @@ def without_option(arguments: Sequence[str], name: str) -> list[str]:
 
 def baselines_folder(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> Path:
     """Where pytest will look for baselines; where it cannot read its settings it will say so itself."""
-    named = value_of(arguments, "--perf-baselines")
-    try:
-        return Path(named) if named else usual_folder(Path(), environ)
-    except IniError:
-        return Path(DEFAULT)
+    return _folder(arguments, environ, "baselines", DEFAULT)
 
 
 def artifacts_folder(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> Path:
     """Where pytest will leave bundles and results; where it cannot read its settings it will say so itself."""
-    named = value_of(arguments, "--perf-artifacts")
+    return _folder(arguments, environ, "artifacts", ARTIFACTS)
+
+
+def _folder(arguments: Sequence[str], environ: Mapping[str, str], name: str, default: str) -> Path:
+    named = value_of(arguments, f"--perf-{name}")
     try:
-        return Path(named) if named else _usual(Path(), environ, "artifacts", ARTIFACTS)
+        return Path(named) if named else _usual(Path(), environ, name, default)
     except IniError:
-        return Path(ARTIFACTS)
+        return Path(default)
 
 
 def history_place(start: Path, environ: Mapping[str, str] = os.environ) -> tuple[str, Path]:

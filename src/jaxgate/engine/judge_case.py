@@ -80,7 +80,8 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         )
         reference = _time_reference(session, observed, progress)
     except InvalidCaseError as error:
-        return _invalid(case, observed, error)
+        verdict = replace(judge_invalid(case.name, error), hardware=now.hardware)
+        return JudgedCase(verdict=verdict, is_final=True)
     judge_it = partial(
         judge,
         case.name,
@@ -206,11 +207,6 @@ def _time_reference(session: GateSession, observed: Observation, progress: Annou
 
 def _waived(session: GateSession, verdict: Verdict, *, strict: bool) -> Verdict:
     return apply_waivers(verdict, session.waivers_in_force, today=session.today, strict=strict)
-
-
-def _invalid(case: Case, observed: Observation, error: InvalidCaseError) -> JudgedCase:
-    verdict = replace(judge_invalid(case.name, error), hardware=observed.measurement.hardware)
-    return JudgedCase(verdict=verdict, is_final=True)
 
 
 def judge_with_buffers(judged: Callable[[Measurement], Verdict], observed: Observation) -> Verdict:

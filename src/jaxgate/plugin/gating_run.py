@@ -111,12 +111,7 @@ class GatingRun:
         stash[SETTINGS] = replace(stash[SETTINGS], namesakes=files)
 
     def _read_stored(self) -> None:
-        """Read the waivers and check the form of the baselines before the first test, so that one set serves all cases.
-
-        Raises:
-            pytest.UsageError: If the waivers cannot be trusted, an earlier jaxgate wrote the baselines, or there is no
-                such target.
-        """
+        """Read the waivers and check the form of the baselines before the first test, so that one set serves all cases."""
         settings = self._config.stash[SETTINGS]
         if settings.target:
             try:
@@ -143,6 +138,7 @@ class GatingRun:
         if SESSION in stash:
             return stash[SESSION]
         from jaxgate.engine.run.session import GateSession  # noqa: PLC0415 - imports JAX
+        from jaxgate.ext.targets.topology import NoTargetError  # noqa: PLC0415 - likewise
 
         cache = getattr(config, "cache", None)  # absent with -p no:cacheprovider
         folder = None if cache is None else Path(cache.mkdir("jaxgate"))
@@ -170,7 +166,11 @@ class GatingRun:
             target=target,
         )
         config.add_cleanup(session.opinions.close)
-        _start_compiler(config, session)
+        config.add_cleanup(session.compilers.close)
+        try:
+            session.compiler  # noqa: B018 - starts its process, which ends with the run
+        except NoTargetError as error:  # it is not installed
+            _run_no_test(config, str(error))
         stash[SESSION] = session
         return session
 
@@ -256,27 +256,11 @@ def given_instruments(config: pytest.Config) -> Instruments:
     return config.stash.get(INSTRUMENTS, None) or Instruments()
 
 
-def run_no_test(config: pytest.Config, why: str) -> NoReturn:
-    """End the run; a worker of pytest-xdist must not end in the middle of a test, so there each test that gates fails.
-
-    Raises:
-        pytest.exit.Exception: In one process.
-        pytest.fail.Exception: In a worker.
-    """
+def _run_no_test(config: pytest.Config, why: str) -> NoReturn:
+    """End the run; a worker of pytest-xdist must not end in the middle of a test, so there each test that gates fails."""
     if is_worker(config):
         raise pytest.fail.Exception(why, pytrace=False) from None
     pytest.exit(why, returncode=pytest.ExitCode.USAGE_ERROR)
-
-
-def _start_compiler(config: pytest.Config, session: GateSession) -> None:
-    """Start the compiler of a run's target; where it is not installed, no test is run. Its process ends with the run."""
-    from jaxgate.ext.targets.topology import NoTargetError  # noqa: PLC0415 - imports JAX
-
-    config.add_cleanup(session.compilers.close)
-    try:
-        session.compiler  # noqa: B018 - starts its process
-    except NoTargetError as error:
-        run_no_test(config, str(error))
 
 
 def give_devices(config: pytest.Config, target: Target | None = None) -> None:
@@ -294,7 +278,7 @@ def give_devices(config: pytest.Config, target: Target | None = None) -> None:
     try:
         give_cpu_devices(count, alone=target is not None)
     except DevicesChosenError as error:
-        run_no_test(config, str(error))
+        _run_no_test(config, str(error))
 
 
 def progress_terminal(config: pytest.Config) -> int | None:
@@ -349,7 +333,7 @@ def _recording_or_no_test(config: pytest.Config, what: str) -> Iterator[tuple[Pa
         with recording(config, what) as found:
             yield found
     except (UsageError, OSError) as error:
-        run_no_test(config, str(error))
+        _run_no_test(config, str(error))
 
 
 def selection(config: pytest.Config) -> Selection:
