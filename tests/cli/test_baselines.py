@@ -97,15 +97,6 @@ def test_programs_that_nobody_names_are_counted(root, capsys):
     assert "         1 that no baseline names, 24 B; remove: pytest perf --perf-update=trim" in lines
 
 
-def test_an_unreadable_baseline_is_no_success(root, capsys):
-    """Named with its reason; what no baseline names is not known then."""
-    (root / FOLDER / "scan/rnn.json").write_text("{")
-    code, lines = run(capsys)
-    assert code == 1
-    assert lines[-1].startswith(f"UNREADABLE  {FOLDER}/scan/rnn.json: is not JSON")
-    assert "         which of them no baseline names is not known while a file is unreadable" in lines
-
-
 def test_a_program_that_is_missing_is_no_success(root, capsys):
     """As after a merge that removed on one side what the other one came to name."""
     next((root / "programs").iterdir()).unlink()

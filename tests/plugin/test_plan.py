@@ -142,14 +142,6 @@ def test_a_plan_runs_nothing(planned):
     assert not (planned.path / "ran").exists()
 
 
-@pytest.mark.parametrize("arguments", [["-k", "plain"], ["-k", "nothing_like_it"]])
-def test_a_plan_of_nothing_is_exit_code_5(planned, arguments):
-    result = plan(planned, *arguments)
-    assert result.ret == 5
-    assert "jaxgate: plan" not in result.stdout.str()
-    assert not (planned.path / "ran").exists()
-
-
 def test_a_plan_of_what_cannot_be_collected_is_no_plan(planned):
     """A file that does not import ends it as it ends a run; with --continue-on-collection-errors it is still red."""
     planned.write("test_broken.py", "import no_such_module\n")
