@@ -155,10 +155,13 @@ def test_no_folder_and_no_baseline_are_no_success(root, capsys):
         ('[tool.pytest.ini_options]\nperf_baselines = "kept"\n', "", "kept"),
         ('[tool.pytest]\nperf_baselines = "kept"\n', "other", "other"),
         ("", "", "baselines"),
+        ("tool = 3", "", "baselines"),
+        ("[tool]\npytest = 3", "", "baselines"),
+        ("[tool.pytest]\nini_options = 3", "", "baselines"),
     ],
 )
 def test_the_folder_is_that_of_pytest(tmp_path, monkeypatch, text, variable, folder):
-    """The variable before the ini key before the default; from a folder below the project, too."""
+    """The variable before the ini key before the default, also of a file of another shape; from a folder below the project, too."""
     monkeypatch.setenv("JAXGATE_BASELINES", variable)
     (tmp_path / "pyproject.toml").write_text(text)
     (tmp_path / "deep").mkdir()
@@ -202,10 +205,3 @@ def test_a_history_with_names_that_are_no_text(root, capsys):
     code, lines = run(capsys, "--cases")
     assert code == 1
     assert any("UNREADABLE" in line and "\\udcff.json" in line for line in lines)
-
-
-@pytest.mark.parametrize("text", ["tool = 3", "[tool]\npytest = 3", "[tool.pytest]\nini_options = 3"])
-def test_an_ini_file_of_another_shape_names_no_folder(tmp_path, monkeypatch, text):
-    monkeypatch.delenv("JAXGATE_BASELINES", raising=False)
-    (tmp_path / "pyproject.toml").write_text(text)
-    assert module.usual_folder(tmp_path) == tmp_path / "baselines"

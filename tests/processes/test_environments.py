@@ -243,14 +243,47 @@ def test_another_python_gets_all_packages_of_this_one_and_then_the_requirement(o
     assert not any("install" in command for command in pip.commands[before:])
 
 
+OF_ANOTHER_PYTHON = (
+    "ERROR: Ignored the following versions that require a different python version: 0.11.0 Requires-Python >=3.12; "
+    "0.12.0.1 Requires-Python >=3.12\n"
+    "ERROR: Could not find a version that satisfies the requirement jax==0.12.0.1 (from versions: 0.10.1, 0.10.2)\n"
+    "ERROR: No matching distribution found for jax==0.12.0.1\n"
+)
+
+
 def test_a_release_for_another_python_is_one_line_that_names_it(other_python):
-    complaint = (
-        "ERROR: Ignored the following versions that require a different python version: 0.12.0.1 Requires-Python >=3.12\n"
-        "ERROR: Could not find a version that satisfies the requirement jax==0.12.0.1 (from versions: 0.1, 0.2)\n"
-        "ERROR: No matching distribution found for jax==0.12.0.1\n"
-    )
     with pytest.raises(UsageError, match=r"^jax==0\.12\.0\.1 is for Python >=3\.12, and this is [^\n]*$"):
-        other_python(Pip(complaint=complaint))
+        other_python(Pip(complaint=OF_ANOTHER_PYTHON))
+
+
+NAMED = (
+    f"jax==0.12.0.1 is for Python >=3.12, and this is {sys.version.split()[0]}; let another make its environment: "
+    "jaxgate upgrade 'jax==0.12.0.1' --python python3.13"
+)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "complaint", "there", "end"),
+    [
+        ("jax==0.12.0.1", OF_ANOTHER_PYTHON, ("python3.11", "python3.13"), NAMED),
+        (
+            "jax==0.12.0.1",
+            OF_ANOTHER_PYTHON,
+            (),
+            "no python3.12 or python3.13 here: install one, and name it with --python",
+        ),
+        ("jax==0.12.0.1", OF_ANOTHER_PYTHON.replace(">=3.12", ">=3.20"), (), "jaxgate runs on none of these"),
+        ("jax==0.99", OF_ANOTHER_PYTHON, (), ""),
+        ("numpy==9", OF_ANOTHER_PYTHON, (), ""),
+        ("jax @ file:///x.whl", OF_ANOTHER_PYTHON, (), ""),
+    ],
+    ids=["on the path", "none here", "none for jaxgate", "no such version", "another package", "a file"],
+)
+def test_the_first_python_that_would_do_is_named_with_the_command(requirement, complaint, there, end):
+    """Of the interpreters on the path the oldest that both the requirement and jaxgate run on; else what to install."""
+    found = venv.why_other_python([requirement], complaint, lambda name: name if name in there else None)
+    assert bool(found) is bool(end)
+    assert found.endswith(end)
 
 
 @pytest.mark.parametrize(
