@@ -73,14 +73,6 @@ def test_each_has_its_own_environment(start):
     assert (now.contract, now.consumed, baseline.consumed) == ("latency", True, True)
 
 
-def test_files_of_the_project_are_not_taken_for_pythons_own(start, tmp_path, monkeypatch):
-    """A worker that stays alive starts in the folder of a project that has a ``types.py``."""
-    (tmp_path / "types.py").write_text("raise SystemExit('the types of a project')")
-    monkeypatch.chdir(tmp_path)
-    (now,) = map(ready, start(now={}))
-    assert now.burst(1, time.perf_counter_ns) > 0
-
-
 @nightly
 def test_results_are_compared(start):
     """A flag of XLA changes them, and the environment named it; they leave no file behind, nor do larger ones."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jaxgate.engine.run.ending import Ending, lost, recorded_worse, unfit
+from jaxgate.engine.run.ending import Ending, ExitStatus, lost, recorded_worse, unfit
 from jaxgate.engine.run.orphans import Orphans, Renamed
 from jaxgate.engine.run.result_files import ACTIONS, PAGE
 from jaxgate.ext.upgrade.environment_runs import Comparison
@@ -55,11 +55,11 @@ _ODD = (
 _BETTER = frozenset({Status.IMPROVED, Status.FASTER})
 
 
-def show_advice(out: Console, session: GateSession, ending: Ending | None) -> None:
+def _advice(out: Console, session: GateSession, ending: Ending) -> None:
     """Show one line, with its command, for each thing that somebody should do with the baselines."""
     if session.settings.elsewhere or session.settings.other_side:
         return
-    if ending is not None and ending.review is not None:
+    if ending.review is not None:
         _reviewed(out, session, ending.review)
     judged = [verdict for verdict in session.result.verdicts if not verdict.baseline.recorded]
     better = [verdict.case for verdict in judged if _is_better(verdict)]
@@ -75,8 +75,7 @@ def show_advice(out: Console, session: GateSession, ending: Ending | None) -> No
         how = command(session, missing, Update.CREATE)
         out.write_line(f"NO_BASELINE: {cases} none, and a refresh makes none; create it: {how}", yellow=True)
     _odd(out, [verdict for verdict in session.result.verdicts if verdict.baseline.recorded])
-    if ending is not None:
-        _folder(out, ending.changes)
+    _folder(out, ending.changes)
 
 
 def _odd(out: Console, recorded: Sequence[Verdict]) -> None:
@@ -160,11 +159,16 @@ _MARKUP |= dict.fromkeys(ALWAYS_FAIL, _RED)
 
 def summarise(out: Console, config: pytest.Config) -> None:
     """Show one line for each case, then what is wrong with the baselines, then what was not judged."""
-    gates = config.stash.get(SESSION, None)
-    if gates is not None:
-        on_pages = config.stash.get(ON_PAGES, False)
-        ending = config.stash.get(session_end.ENDING, None)
-        show_end(out, gates, ending, config.invocation_params.dir, on_pages=on_pages)
+    gates, folder = config.stash.get(SESSION, None), config.invocation_params.dir
+    if gates is not None and gates.result.verdicts:
+        ending = config.stash.get(session_end.ENDING, Ending(status=ExitStatus(code=0)))
+        _verdicts(out, gates)
+        _undecided_anywhere(out, gates)
+        _what_next(out, gates, ending, folder)
+        _notices(out, gates, ending, folder)
+        _bundles(out, gates, folder, on_pages=config.stash.get(ON_PAGES, False))
+        _advice(out, gates, ending)
+        _orphans(out, gates, ending.orphans, folder)
     if session_end.OUTCOME in config.stash:
         outcome = config.stash[session_end.OUTCOME]
         _edits(out, outcome.judge_edits)
@@ -193,23 +197,6 @@ def _edits(out: Console, edits: Sequence[str]) -> None:
         many = plural(len(edits), "line of this change says", "lines of this change say")
         out.ensure_newline()
         out.write_line(printable(f"EDITS ITS JUDGE: {many} how it is judged: {named}"), yellow=True)
-
-
-def show_end(out: Console, session: GateSession, ending: Ending | None, folder: Path, *, on_pages: bool) -> None:
-    """Show what was judged.
-
-    ``ending`` is ``None`` if the run came to none. Paths are shown relative to ``folder``. ``on_pages`` says that
-    buffers and differences of programs were left to the pages of red cases.
-    """
-    if session.result.verdicts:
-        _verdicts(out, session)
-        _undecided_anywhere(out, session)
-        _what_next(out, session, ending, folder)
-        _notices(out, session, ending, folder)
-        _bundles(out, session, folder, on_pages=on_pages)
-        show_advice(out, session, ending)
-        if ending is not None and ending.orphans:
-            _orphans(out, session, ending.orphans, folder)
 
 
 def _verdicts(out: Console, session: GateSession) -> None:
@@ -260,15 +247,13 @@ def _undecided_anywhere(out: Console, session: GateSession) -> None:
         )
 
 
-def _what_next(out: Console, session: GateSession, ending: Ending | None, folder: Path) -> None:
+def _what_next(out: Console, session: GateSession, ending: Ending, folder: Path) -> None:
     for note in session.margins.notes:
         out.write_line(note, yellow=True)
     why_unfit = unfit(session)
     if why_unfit:
-        out.write_line(
-            f"{why_unfit}{' (exit code 2)' if ending is not None and ending.status.undecided else ''}", red=True
-        )
-    for problem in (*session.result.clashes, *(ending.wrong if ending is not None else ())):
+        out.write_line(f"{why_unfit}{' (exit code 2)' if ending.status.undecided else ''}", red=True)
+    for problem in (*session.result.clashes, *ending.wrong):
         for line in problem.splitlines():
             out.write_line(line, red=True)
     if any(verdict.baseline.recorded for verdict in session.result.verdicts):
@@ -282,7 +267,7 @@ def _what_next(out: Console, session: GateSession, ending: Ending | None, folder
         )
         for case, why in lost(session).items():
             out.write_line(f"NOT COMPARED {case}: it failed in that revision: {why}", yellow=True)
-        for slug, what in (ending.adopted if ending is not None else {}).items():
+        for slug, what in ending.adopted.items():
             out.write_line(f"{slug}: {what}.")
     elif any(verdict.status is Status.NO_BASELINE and not verdict.fails for verdict in session.result.verdicts):
         out.write_line(
@@ -330,15 +315,15 @@ def _reason_wanted(out: Console, session: GateSession) -> None:
         out.write_line(f"REASON WANTED: {is_worse} worse ({named}); say why with --perf-why TEXT", yellow=True)
 
 
-def _notices(out: Console, session: GateSession, ending: Ending | None, folder: Path) -> None:
+def _notices(out: Console, session: GateSession, ending: Ending, folder: Path) -> None:
     newer = untested(version("jax"))
     if newer:
         out.write_line(f"NOTE {newer}", yellow=True)
-    if ending is not None and ending.status.only_machine:
+    if ending.status.only_machine:
         tests = plural(session.result.accused, "test")
         why = "failed because the machine is the suspect, none for another reason: it is unfit to gate"
         out.write_line(f"{tests} {why} (exit code 2)", red=True)
-    if ending is not None and ending.status.uncounted:
+    if ending.status.uncounted:
         cases = plural(len(ending.status.uncounted), "case fails", "cases fail")
         named = shortlist(ending.status.uncounted, MAX_LEFT)
         out.write_line(
@@ -347,7 +332,7 @@ def _notices(out: Console, session: GateSession, ending: Ending | None, folder: 
             red=True,
         )
     file = os.path.relpath(session.settings.baselines / FILE, folder)
-    for entry, why in ending.idle_entries if ending is not None else ():
+    for entry, why in ending.idle_entries:
         out.write_line(f"{entry}: {why}; remove it from {file}", yellow=True)
     old = session.result.ageing(session.today)
     if old is not None:

@@ -136,7 +136,7 @@ class Ending:
     # what became of baselines of another revision, by hardware
     adopted: Mapping[str, str] = field(default_factory=dict)
     review: Review | None = None  # what came of asking about each case that moved
-    orphans: Orphans | None = None  # baselines without a test; `None` if they were not looked for
+    orphans: Orphans = field(default_factory=Orphans)  # baselines without a test
     wrong: tuple[str, ...] = ()  # what the capabilities found wrong beside the cases
     # waivers and accepted drifts that nobody needs any more, each with the reason
     idle_entries: tuple[tuple[str, str], ...] = ()

@@ -120,12 +120,11 @@ def _lines(session: GateSession, tests: Mapping[str, str], top: Path, base: str 
     return {case: in_the_diff(line, changed) for case, line in found.items()}
 
 
-def _problems(session: GateSession, orphans: Orphans | None) -> Iterator[str]:
+def _problems(session: GateSession, orphans: Orphans) -> Iterator[str]:
     yield from session.result.clashes
-    if orphans is not None and session.settings.strict and not session.settings.against:
+    if session.settings.strict and not session.settings.against:
         yield from (f"{session.short(path)}: its test is gone or has another name" for path in orphans.paths)
-    if orphans is not None:
-        yield from (f"{session.short(error.path)} is unreadable: {error.reason}" for error in orphans.unreadable)
+    yield from (f"{session.short(error.path)} is unreadable: {error.reason}" for error in orphans.unreadable)
 
 
 def _edits(session: GateSession, base: str | None) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
