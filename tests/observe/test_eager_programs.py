@@ -7,13 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.measured import measured
 
-from jaxgate.model.computation import Computation
 from jaxgate.model.launched import CALL_FACTS
 from jaxgate.observe.eager_programs import find_programs
 from jaxgate.observe.execute.dispatches import Launched
 from jaxgate.observe.execute.subjects import EagerSubject
-from jaxgate.observe.measure import observe
 from jaxgate.observe.tools import Tools
 
 W, X = jnp.eye(8), jnp.ones((4, 8))
@@ -39,15 +38,12 @@ def training(activate, *, steps=4, wide=False, donate=False):
     return train
 
 
-def measure(subject, *args):
-    """What is measured of plain Python, without a clock."""
-    build = lambda: Computation(subject=subject, args=args, eager=True)  # noqa: E731 - as a project writes it
-    return observe(build, store={}, sampling=False).measurement
+launched = partial(measured, eager=True)
 
 
 def test_facts_are_added_up_over_calls():
     """Products of each call of each program; operations of each program once; the largest temporaries."""
-    now = measure(training(jnp.tanh), W, X)
+    now = launched(training(jnp.tanh), W, X)
     step, multiply = now.launched_programs
     assert [(one.name, one.count, one.arguments) for one in now.launched_programs] == [
         ("step", 4, ("float32[8,8]", "float32[4,8]")),
@@ -61,13 +57,6 @@ def test_facts_are_added_up_over_calls():
     assert now.facts.temp_bytes == max(step.facts["temp_bytes"], multiply.facts["temp_bytes"])
     assert now.culprits.lines["float32[4,8] x float32[8,8]"].startswith("tests/observe/test_eager_programs.py:")
     assert (now.depends_on_values, now.native_code, now.fingerprints.options) == ((), {}, "")
-
-
-def test_equal_programs_are_equal_every_time():
-    """Functions that are built anew give the same fingerprint."""
-    first, second = (measure(training(jnp.tanh), W, X) for _ in range(2))
-    assert first.launched_programs == second.launched_programs
-    assert first.fingerprints.program == second.fingerprints.program
 
 
 @pytest.mark.parametrize(
@@ -86,15 +75,15 @@ def test_equal_programs_are_equal_every_time():
 )
 def test_what_grows_inside_is_a_fact(changed, fact):
     """More work in a program that is launched as often, and its fingerprint is another."""
-    before, now = measure(training(jnp.tanh), W, X), measure(changed(), W, X)
+    before, now = launched(training(jnp.tanh), W, X), launched(changed(), W, X)
     assert getattr(now.facts, fact) > getattr(before.facts, fact)
     assert now.fingerprints.program != before.fingerprints.program
 
 
 def test_reused_buffers_are_added_up_over_steps():
     """Donation inside of a loop, which no argument of the subject shows."""
-    assert measure(training(jnp.tanh, donate=True), W, X).facts.aliased_bytes == 4 * W.nbytes
-    assert measure(training(jnp.tanh), W, X).facts.aliased_bytes == 0
+    assert launched(training(jnp.tanh, donate=True), W, X).facts.aliased_bytes == 4 * W.nbytes
+    assert launched(training(jnp.tanh), W, X).facts.aliased_bytes == 0
 
 
 def test_what_runs_while_a_function_is_traced_is_no_launch():
@@ -106,7 +95,7 @@ def test_what_runs_while_a_function_is_traced_is_no_launch():
             scale = jnp.cos(jnp.ones(3)).sum()
         return x * scale
 
-    now = measure(lambda x: step(x), X)
+    now = launched(lambda x: step(x), X)
     assert [(one.name, one.count) for one in now.launched_programs] == [("step", 1)]
 
 
@@ -117,40 +106,40 @@ def test_a_function_that_uses_a_key_twice_is_recorded_all_the_same():
     def noisy(key):
         return jax.random.normal(key, (3,)) + jax.random.uniform(key, (3,))
 
-    now = measure(lambda key: noisy(key) * 2.0, jax.random.key(0))
+    now = launched(lambda key: noisy(key) * 2.0, jax.random.key(0))
     assert [(one.name, one.count) for one in now.launched_programs] == [("noisy", 1), ("multiply", 1)]
 
 
 def test_an_error_check_is_no_unknown_python():
     """What does nothing but raise is named; anything else that is called beside it stays unknown."""
     check = eqx.filter_jit(lambda x: jnp.sin(eqx.error_if(x, x.sum() < 0, "negative")))
-    now = measure(lambda x: check(x) * 2.0, X)
+    now = launched(lambda x: check(x) * 2.0, X)
     assert (now.only_raises, now.facts.host_callbacks > 0) == (True, True)
     other = jax.jit(lambda x: jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x))
-    assert not measure(lambda x: other(check(x)), X).only_raises
-    assert not measure(lambda x: jnp.sin(x), X).only_raises
+    assert not launched(lambda x: other(check(x)), X).only_raises
+    assert not launched(lambda x: jnp.sin(x), X).only_raises
 
 
 def test_values_that_decide_the_work_are_named():
     """A loop until a value is reached, in one of the programs."""
     halve = jax.jit(lambda x: jax.lax.while_loop(lambda x: x.sum() > 1, lambda x: x / 2, x))
-    assert measure(lambda x: float(halve(x).sum()), X).depends_on_values == ("stablehlo.while",)
+    assert launched(lambda x: float(halve(x).sum()), X).depends_on_values == ("stablehlo.while",)
 
 
 def test_a_program_compiled_ahead_of_time_leaves_the_programs_unknown():
     """It is launched and cannot be recorded: no fact, no identity, and the reason."""
     compiled = jax.jit(lambda x: x * 2).lower(X).compile()
-    now = measure(lambda x: compiled(x) + 1, X)
+    now = launched(lambda x: compiled(x) + 1, X)
     assert (now.launched_programs, now.facts.launches) == ((), 2)
     assert {getattr(now.facts, name) for name in CALL_FACTS} == {None}
     assert "1 of 2 launches could be recorded" in now.unknown["xla_flops"]
     assert now.fingerprints.options is None
 
 
-def found(launched, **tools):
+def found(profile, **tools):
     """The programs of a loop whose profile says so."""
     subject = EagerSubject(training(jnp.tanh), ((W, X), {}), "subject")
-    return find_programs(subject, launched, Tools(store={}, sampling=False, **tools))
+    return find_programs(subject, profile, Tools(store={}, sampling=False, **tools))
 
 
 def test_a_recording_that_a_profile_contradicts_is_not_believed():
@@ -174,19 +163,6 @@ def test_what_another_rank_could_not_record_is_unknown_here():
     )
 
 
-def test_what_a_library_computes_while_it_is_traced_is_not_launched_by_a_warm_call():
-    """The recording traces anew; numbers that a function works out by then are no part of a call."""
-
-    @jax.jit
-    def step(x):
-        with jax.ensure_compile_time_eval():
-            scale = jnp.sin(jnp.ones(3)).sum()
-        return x * scale
-
-    now = measure(lambda x: step(x), X)
-    assert [(one.name, one.count) for one in now.launched_programs] == [("step", 1)]
-
-
 def test_constants_and_callbacks_of_its_programs_are_named():
     table = jnp.asarray(np.random.default_rng(0).normal(size=(64, 8)), jnp.float32)
 
@@ -195,7 +171,7 @@ def test_constants_and_callbacks_of_its_programs_are_named():
         jax.debug.callback(lambda n: None, x.shape[0])
         return x @ table.T
 
-    found = measure(lambda x: step(x), X).culprits
+    found = launched(lambda x: step(x), X).culprits
     assert [line.split(" used by")[0] for line in found.constants] == [
         "likely `table` captured in step: 64x8xf32 (2,048 bytes)"
     ]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from support.factories import baseline
+from support.measured import Store
 
 from jaxgate import Alternative, Computation, Growth
 from jaxgate.ext.growth import probe
@@ -15,19 +16,6 @@ from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.arguments.lockstep import Lockstep
 from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.measure import observe
-
-
-class Memory:
-    """Keeps what it is given."""
-
-    def __init__(self):
-        self.kept = {}
-
-    def load(self, key):
-        return self.kept.get(key)
-
-    def save(self, key, facts, outputs):
-        self.kept[key] = facts, outputs
 
 
 def rows(n):
@@ -45,7 +33,7 @@ def seen(at=rows, store=None, accepted=None, **options):
     case = Computation(subject=square, args=(jnp.ones((2, 8)),), grow=Growth(at, n=(4, 8, 16)))
     known = None if accepted is None else baseline(growth=accepted)
     return observe(
-        lambda: case, store=store or Memory(), sampling=False, accepted=lambda _: known, **options
+        lambda: case, store=Store() if store is None else store, sampling=False, accepted=lambda _: known, **options
     ).measurement
 
 
@@ -63,7 +51,7 @@ def test_each_size_is_read():
 
 
 def test_a_program_that_was_compiled_here_is_not_compiled_again(monkeypatch):
-    store = Memory()
+    store = Store()
     first = seen(store=store)
     monkeypatch.setattr(probe, "compile_program", lambda *_, **__: pytest.fail("compiled again"))
     assert seen(store=store).growth["n"].facts["temp_bytes"] == first.growth["n"].facts["temp_bytes"]
@@ -119,7 +107,7 @@ class Others(Lockstep):
 
 def test_several_processes_compile_together_what_one_of_them_does_not_remember(monkeypatch):
     """Compilers of GPUs share what they try out, and wait for each other."""
-    store = Memory()
+    store = Store()
     first = seen(store=store).growth["n"]
     assert compiled_sizes(monkeypatch, store=store) == (first, [])
     assert compiled_sizes(monkeypatch, store=store, together=Others()) == (first, [4, 8, 16])
@@ -152,7 +140,7 @@ def test_where_two_sizes_cross_the_same_is_read_once(monkeypatch):
     def crossing(at):
         case = Computation(subject=square, args=(jnp.ones((2, 8)),), grow=Growth(at, n=(4, 8, 16), m=(2, 4, 8)))
         reads.clear()
-        return observe(lambda: case, store=Memory(), sampling=False).measurement.growth
+        return observe(lambda: case, store=Store(), sampling=False).measurement.growth
 
     assert [*crossing(lambda n=8, m=4: rows(n * m // 4))] == ["n", "m"]
     assert len(reads) == 3
@@ -198,7 +186,7 @@ def test_no_program_is_compiled_twice(monkeypatch):
     )
     compiled, compile_program = [], probe.compile_program
     monkeypatch.setattr(probe, "compile_program", lambda *a, **k: compiled.append(a) or compile_program(*a, **k))
-    found = observe(lambda: case, store=Memory(), sampling=False).measurement.growth
+    found = observe(lambda: case, store=Store(), sampling=False).measurement.growth
     assert len(compiled) == 2
     assert found["n"] == found["m"]
     assert found["n"].facts == alone.facts

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import pytest
+from support.measured import measured
 from support.targets import CompilerHere
 
 from jaxgate.ext.targets.model import Target
 from jaxgate.keep.cache import ReferenceCache
-from jaxgate.model.computation import Alternative, Batch, Computation, MaxBatch
+from jaxgate.model.computation import Alternative, Batch, MaxBatch
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.largest_batch import Fitting
-from jaxgate.observe.measure import observe
 from jaxgate.observe.tools import Tools
 
 ROW = 1024  # floats: 4096 bytes
@@ -169,13 +170,6 @@ def test_here_the_budget_may_be_what_the_allocator_may_take(monkeypatch):
         largest_batch(jax.jit(twice), fits(None), role="subject")
 
 
-def test_a_cpu_needs_a_number():
-    """It does not say how much memory it has; nothing is compiled."""
-    words = "expected a device that says how much memory it has, cpu:0 does not; give budget_bytes= a number"
-    with pytest.raises(InvalidCaseError, match=words):
-        largest_batch(broken, fits(None), role="subject")
-
-
 def test_what_the_compiler_of_this_device_refuses_does_not_fit(monkeypatch):
     compile_it = jax.stages.Lowered.compile
 
@@ -189,48 +183,36 @@ def test_what_the_compiler_of_this_device_refuses_does_not_fit(monkeypatch):
     assert largest_batch(jax.jit(twice), fits(777 * 8192), role="subject") == 777
 
 
-def _computation(**more):
-    x = jnp.ones((4, ROW))
-    return Computation(subject=jax.jit(twice), reference=lambda x: x + x * 1.0, args=(x,), **more)
+FOUR = jnp.ones((4, ROW))
+of_twice = partial(measured, jax.jit(twice), FOUR, reference=lambda x: x + x * 1.0)
 
 
 def test_subject_and_reference_have_a_largest_batch_each():
     """One that keeps a row or a copy besides fits fewer rows; the reference has a number of its own."""
-    question, store = fits(8192 * 100), ReferenceCache(None)
+    question = fits(8192 * 100)
     for kept, largest in ((lambda x: x[:1], 99), (lambda x: x + 1, 66)):
-        case = Computation(
-            subject=lambda x, kept=kept: (x * 2, kept(x)), args=(jnp.ones((4, ROW)),), max_batch=question
-        )
-        assert observe(lambda case=case: case, store=store, sampling=False).measurement.facts.largest_batch == largest
-    both = observe(lambda: _computation(max_batch=question), store=store, sampling=False).measurement
+        found = measured(lambda x, kept=kept: (x * 2, kept(x)), FOUR, max_batch=question)
+        assert found.facts.largest_batch == largest
+    both = of_twice(max_batch=question)
     assert both.reference.facts.largest_batch == both.facts.largest_batch == 100
-
-
-def test_a_case_that_does_not_ask_has_none():
-    measured = observe(_computation, store=ReferenceCache(None), sampling=False).measurement
-    assert measured.facts.largest_batch is None
-    assert measured.alternatives == {}
 
 
 def test_a_rival_is_compiled_from_shapes_alone():
     """Its facts are those of its own size: arguments and results of eight rows."""
-    build = lambda: _computation(alternatives={"twice the rows": Alternative(function=jax.jit(twice), args=rows(8))})  # noqa: E731
-    measured = observe(build, store=ReferenceCache(None), sampling=False).measurement
-    alternative = measured.alternatives["twice the rows"]
+    found = of_twice(alternatives={"twice the rows": Alternative(function=jax.jit(twice), args=rows(8))})
+    alternative = found.alternatives["twice the rows"]
     assert alternative.facts.argument_bytes == alternative.facts.output_bytes == 8 * 4096
-    assert measured.facts.argument_bytes == 4 * 4096
-    assert alternative.facts.stablehlo_ops == measured.facts.stablehlo_ops
-    broken = lambda: _computation(alternatives={"one": Alternative(function=lambda x: x @ x, args=rows(8))})  # noqa: E731
+    assert found.facts.argument_bytes == 4 * 4096
+    assert alternative.facts.stablehlo_ops == found.facts.stablehlo_ops
     with pytest.raises(InvalidCaseError, match="tracing the alternative one"):
-        observe(broken, store=ReferenceCache(None), sampling=False)
+        of_twice(alternatives={"one": Alternative(function=lambda x: x @ x, args=rows(8))})
 
 
 def test_a_rival_is_remembered_and_its_numbers_stay(tmp_path):
     """The second run compiles nothing and says the same."""
-    store = ReferenceCache(tmp_path)
-    build = lambda: _computation(alternatives={"one": Alternative(function=jax.jit(lambda x: x @ x.T), args=rows(8))})  # noqa: E731
-    first = observe(build, store=store, sampling=False).measurement.alternatives["one"]
-    again = observe(build, store=store, sampling=False).measurement.alternatives["one"]
+    one = Alternative(function=jax.jit(lambda x: x @ x.T), args=rows(8))
+    tools = {"store": ReferenceCache(tmp_path)}
+    first, again = (of_twice(alternatives={"one": one}, tools=tools).alternatives["one"] for _ in range(2))
     assert (first.cached, again.cached) == (False, True)
     assert first.facts == again.facts
     assert first.facts.matmul_flops == 2 * 8 * 8 * ROW
@@ -239,15 +221,14 @@ def test_a_rival_is_remembered_and_its_numbers_stay(tmp_path):
 def test_the_subject_as_its_own_rival_disturbs_no_count():
     """Its executable must survive: the steady state compiles nothing."""
     subject = jax.jit(twice)
-    build = lambda: Computation(  # noqa: E731
-        subject=subject,
-        args=(jnp.ones((4, ROW)),),
+    facts = measured(
+        subject,
+        FOUR,
         batch=Batch(argument=0, size=4),
         alternatives={
             "itself": Alternative(function=subject, args=rows(4)),
             "larger": Alternative(function=subject, args=rows(8)),
         },
         max_batch=fits(8192 * 10),
-    )
-    facts = observe(build, store=ReferenceCache(None)).measurement.facts
+    ).facts
     assert (facts.traces, facts.compiles, facts.sampled_traces, facts.sampled_compiles) == (1, 1, 0, 0)

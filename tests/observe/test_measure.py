@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.clocks import Ticking
-from support.measured import Store
+from support.measured import Store, measured, observed
 
-from jaxgate.model.computation import Batch, Computation
+from jaxgate.model.computation import Batch
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.measure import observe
 from jaxgate.observe.trace.clocks import Clocks
@@ -18,18 +18,10 @@ X = jnp.ones((8, 4))
 
 def measure(subject, *args, store=None, progress=lambda _: None, sampling=True, **computation):
     """Observe a computation under a fake clock."""
-
-    def build():
-        return Computation(subject=subject, args=args, **computation)
-
+    clocks = Clocks(wall=Ticking(), thread=Ticking(), process=Ticking(), asleep=Ticking())
     store = Store() if store is None else store
-    return observe(
-        build,
-        store=store,
-        progress=progress,
-        sampling=sampling,
-        clocks=Clocks(wall=Ticking(), thread=Ticking(), process=Ticking(), asleep=Ticking()),
-    ).measurement
+    tools = {"store": store, "progress": progress, "sampling": sampling, "clocks": clocks}
+    return measured(subject, *args, tools=tools, **computation)
 
 
 def donated_step():
@@ -74,13 +66,6 @@ def test_phases_and_samples_are_the_clocks():
     assert (phases.trace_ns, phases.lower_ns, phases.compile_ns, phases.first_call_ns) == (1000, 1000, 1000, 1000)
     assert phases.trace_wait_ns == 1000
     assert set(seen.samples.bursts_ns) == {1000}
-
-
-def test_the_counters_are_taken_without_samples():
-    """Sampling may be off: no samples, and the counters all the same."""
-    seen = measure(lambda x: x + 1, X, sampling=False)
-    assert seen.samples is None
-    assert (seen.facts.sampled_traces, seen.facts.sampled_compiles) == (0, 0)
 
 
 def test_nothing_is_traced_or_compiled_twice():
@@ -171,24 +156,6 @@ def test_a_plain_function_without_arrays():
     seen = measure(lambda: jnp.arange(6.0) * 2)
     assert (seen.facts.argument_bytes, seen.facts.output_bytes) == (0, 24)
     assert (seen.signature, seen.hardware.devices) == ((), 1)
-
-
-def test_host_arrays_live_on_the_device():
-    """NumPy arguments are moved before anything is traced."""
-    seen = measure(lambda a, *, b: a + b, np.ones(3, np.float32), kwargs={"b": np.ones(3, np.float32)})
-    assert [(leaf.path, leaf.aval) for leaf in seen.signature] == [("a", "float32[3]"), ("b", "float32[3]")]
-    assert (seen.facts.traces, seen.facts.compiles) == (1, 1)
-
-
-@pytest.mark.parametrize("donate", [(), (0, 1)], ids=["kept", "donated"])
-def test_random_keys(donate):
-    """A typed random key is an argument and a state like any other."""
-    step = jax.jit(
-        lambda key, x: (jax.random.split(key)[0], x + jax.random.normal(key, x.shape)), donate_argnums=donate
-    )
-    seen = measure(step, jax.random.key(0), X + 0, next_args=lambda output, _: output, batch=Batch(argument=1, size=8))
-    assert (seen.facts.traces, seen.facts.compiles) == (1, 1)
-    assert seen.signature[0].path == "key"
 
 
 @pytest.mark.parametrize(
@@ -292,10 +259,10 @@ def test_a_persistent_cache_gives_no_compile_time(persistent_cache):
 
 def test_buffers_are_read_without_compiling_again():
     """The largest buffers come out of the executable that was measured; a second look compiles nothing either."""
-    observed = observe(lambda: Computation(subject=lambda x: jnp.sort(x) + 1, args=(X,)), store={}, sampling=False)
-    assert observed.measurement.culprits.allocations == ()
+    seen = observed(lambda x: jnp.sort(x) + 1, X)
+    assert seen.measurement.culprits.allocations == ()
     with record() as events:
-        first = observed.with_allocations()
-        assert observed.with_allocations() == first
+        first = seen.with_allocations()
+        assert seen.with_allocations() == first
     assert not events.log
     assert any(" argument parameter x" in line for line in first.culprits.allocations)

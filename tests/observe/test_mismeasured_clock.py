@@ -5,12 +5,12 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import pytest
+from support.measured import sample_of
 
 from jaxgate.model.computation import Computation
 from jaxgate.model.duel import DUEL_BURST_NS
 from jaxgate.observe.arguments.feeder import Feeder
 from jaxgate.observe.duel.duel import Contender, prepare, run_duel
-from jaxgate.observe.execute.samples import take_samples
 from jaxgate.observe.execute.steps import STEPS, take_steps
 from jaxgate.observe.execute.subjects import JittedSubject
 from jaxgate.observe.measure import observe
@@ -94,9 +94,7 @@ def test_samples_wait_for_every_leaf(feed, apart, ready_ns):
     """A burst ends when the whole output of its last call is there, whichever leaf comes last."""
     machine = Machine(ready_ns)
     feeder, next_args, _ = FEEDS[feed]
-    sampled = take_samples(
-        subject(machine, feeder), next_args, call_ns=CALL_NS, single=False, apart=apart, clock=machine.clock
-    )
+    sampled = sample_of(subject(machine, feeder), next_args, call_ns=CALL_NS, apart=apart, clock=machine.clock)
     assert set(sampled.samples.bursts_ns) == {sampled.samples.calls_per_burst * CALL_NS}
 
 
@@ -138,9 +136,7 @@ def test_a_sample_is_divided_by_the_calls_it_made(feed, call_ns):
     """Calls between two readings of the clock are the calls that the time is divided by."""
     machine = Machine((call_ns,))
     feeder, next_args, _ = FEEDS[feed]
-    samples = take_samples(
-        subject(machine, feeder), next_args, call_ns=call_ns, single=False, apart=False, clock=machine.clock
-    ).samples
+    samples = sample_of(subject(machine, feeder), next_args, call_ns=call_ns, clock=machine.clock).samples
     expected = 1 if feed == "consumed" else -(-2_000_000 // call_ns)
     assert set(machine.calls_in_bursts(len(samples.bursts_ns))) == {samples.calls_per_burst} == {expected}
     assert samples.run_ns == call_ns
@@ -241,7 +237,5 @@ def test_the_time_of_a_pipeline_is_in_no_sample():
         machine.now += 1_000_000_000
         return (output[0],)
 
-    sampled = take_samples(
-        subject(machine, FEEDS["kept"][0]), next_args, call_ns=200_000, single=False, apart=True, clock=machine.clock
-    )
+    sampled = sample_of(subject(machine, FEEDS["kept"][0]), next_args, call_ns=200_000, apart=True, clock=machine.clock)
     assert (sampled.samples.calls_per_burst, sampled.samples.run_ns) == (10, 200_000)

@@ -7,7 +7,7 @@ import pytest
 from support.clocks import Ticking
 
 from jaxgate.model.computation import Computation
-from jaxgate.observe import measure
+from jaxgate.observe import measure_calls
 from jaxgate.observe.duel.duel import prepare, run_duel
 from jaxgate.observe.execute.steps import STEPS
 from jaxgate.observe.measure import observe
@@ -27,7 +27,7 @@ def watched(monkeypatch):
         return call
 
     for name in ("take_steps", "sample"):
-        monkeypatch.setattr(measure, name, guarded(getattr(measure, name)))
+        monkeypatch.setattr(measure_calls, name, guarded(getattr(measure_calls, name)))
 
 
 HOST = {"image": np.ones((2, 4), np.float32), "label": np.arange(2)}
@@ -96,7 +96,7 @@ def test_batches_that_a_pipeline_makes_are_moved_outside_the_clock(monkeypatch):
 def test_threading_that_computes_is_kept_from_the_clock(monkeypatch, next_args, apart):
     """Only threading that moves arrays runs between the calls of a burst."""
     asked = []
-    real = measure.sample
-    monkeypatch.setattr(measure, "sample", lambda *a, **k: asked.append(k["apart"]) or real(*a, **k))
+    real = measure_calls.sample
+    monkeypatch.setattr(measure_calls, "sample", lambda *a, **k: asked.append(k["apart"]) or real(*a, **k))
     observe(lambda: Computation(subject=lambda s, x: (s + x, s), args=(X, X), next_args=next_args), store=None)
     assert asked == [apart]

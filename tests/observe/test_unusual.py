@@ -3,24 +3,13 @@
 import jax
 import jax.numpy as jnp
 import pytest
+from support.measured import measured
 from support.processes import python
 
-from jaxgate.keep.cache import ReferenceCache
-from jaxgate.model.computation import Computation
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.errors import describe
-from jaxgate.observe.measure import observe
 
 X = jnp.ones((8, 4))
-
-
-def measure(subject, *args):
-    """Observe a function without timing it."""
-
-    def build():
-        return Computation(subject=subject, args=args)
-
-    return observe(build, store=ReferenceCache(None), sampling=False).measurement
 
 
 @pytest.mark.parametrize("setting", ["jax_disable_jit", "jax_debug_nans", "jax_debug_infs"])
@@ -30,7 +19,7 @@ def test_settings_that_look_for_faults_are_refused(setting):
     jax.config.update(setting, True)
     try:
         with pytest.raises(InvalidCaseError) as caught:
-            measure(jax.jit(jnp.sin, donate_argnums=0), X)
+            measured(jax.jit(jnp.sin, donate_argnums=0), X)
     finally:
         jax.config.update(setting, before)
     assert caught.value.reason.startswith(f"expected {setting} off, found it on: ")
@@ -39,7 +28,7 @@ def test_settings_that_look_for_faults_are_refused(setting):
 def test_a_tangent_of_integers_is_a_result_without_bytes():
     """float0, which JAX gives for the gradient by an integer, takes no memory."""
     gradients = jax.jit(jax.grad(lambda x, n: (x * n).sum(), argnums=(0, 1), allow_int=True))
-    seen = measure(gradients, X, jnp.arange(4))
+    seen = measured(gradients, X, jnp.arange(4))
     assert [leaf.nbytes for leaf in seen.results] == [8 * 4 * 4, 0]
 
 
@@ -47,7 +36,7 @@ def test_a_donated_key_is_not_fed_from_numbers():
     """Random numbers of the keys' shape are no keys: each step starts from the same ones."""
     keys = jax.random.split(jax.random.key(0), 4)
     draw = jax.jit(lambda keys: jax.vmap(jax.random.normal)(keys), donate_argnums=0)
-    assert measure(draw, keys).facts.lost_bytes == 4 * 8
+    assert measured(draw, keys).facts.lost_bytes == 4 * 8
 
 
 def test_of_two_results_of_one_shape_the_one_of_the_same_type_is_fed_back():
@@ -56,7 +45,7 @@ def test_of_two_results_of_one_shape_the_one_of_the_same_type_is_fed_back():
     def step(tokens):
         return jnp.log(tokens + 1.0), tokens + 1
 
-    facts = measure(jax.jit(step, donate_argnums=0), jnp.arange(4)).facts
+    facts = measured(jax.jit(step, donate_argnums=0), jnp.arange(4)).facts
     assert (facts.traces, facts.lost_bytes) == (1, 0)
 
 
@@ -108,7 +97,7 @@ def test_what_is_read_to_check_a_case_is_no_transfer_of_its_program():
 
 def test_a_donated_number_is_not_lost():
     """A Python number among donated state (the step of a TrainState) has no buffer that could be held twice."""
-    seen = measure(jax.jit(lambda x, n: (x * n, n + 1), donate_argnums=1), X, 2.0)
+    seen = measured(jax.jit(lambda x, n: (x * n, n + 1), donate_argnums=1), X, 2.0)
     assert (seen.facts.lost_bytes, seen.unknown) == (0, {})
 
 

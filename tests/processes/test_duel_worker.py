@@ -120,7 +120,11 @@ def test_the_control_is_a_second_copy_of_the_baseline(job):
     (now, first, options), (second, other, same_options) = duels
     (whole,) = read_job(job).matches
     assert first is other is not second
-    assert [programs[id(side)][0] for side in (now, first, second)] == [whole.now, whole.baseline, whole.baseline]
+    assert [programs[id(side.parts[0][0])][0] for side in (now, first, second)] == [
+        whole.now,
+        whole.baseline,
+        whole.baseline,
+    ]
     assert {name: options[name] for name in ("seed", "max_pairs", "platform")} == {
         "seed": 11,
         "max_pairs": 60,

@@ -20,7 +20,7 @@ def remade(project):
 
 def test_it_is_refused_before_it_is_timed(remade, monkeypatch):
     """The first calls show it; nothing is sampled, and no baseline is left."""
-    monkeypatch.setattr("jaxgate.observe.measure_eager.sample", None)
+    monkeypatch.setattr("jaxgate.observe.measure_calls.sample", None)
     result = remade.run("--perf-update")
     assert result.code == 1
     result.shows(

@@ -156,7 +156,7 @@ class Lab:
         }
         for module in ("jaxgate.keep.git", "jaxgate.cli.baselines"):
             monkeypatch.setattr(f"{module}.utc_today", lambda: TODAY)
-        monkeypatch.setattr("jaxgate.observe.measure.sample", self._sample)
+        monkeypatch.setattr("jaxgate.observe.measure_calls.sample", self._sample)
         monkeypatch.setattr("jaxgate.observe.measure.dispatch_time", self._dispatch_time)
         monkeypatch.setattr("jaxgate.observe.observation.read_yardstick", lambda _clock: 1_000_000)
 
@@ -215,7 +215,7 @@ class Lab:
         return self.looks.pop(0) if self.looks else QUIET
 
     def _sample(self, *_: object, **__: object) -> Sampled:
-        return Sampled(Samples(bursts_ns=(self.call_ns,) * 3, calls_per_burst=1), 0, 0)
+        return Sampled(samples=Samples(bursts_ns=(self.call_ns,) * 3, calls_per_burst=1))
 
     def _dispatch_time(self, *_: object, **__: object) -> int:
         return self.dispatch_ns

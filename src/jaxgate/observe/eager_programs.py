@@ -21,7 +21,6 @@ from jaxgate.observe.execute.dispatches import Launched
 from jaxgate.observe.execute.recorded_calls import Forced, RecordedCalls, RecordedProgram, recorded_calls
 from jaxgate.observe.execute.subjects import EagerSubject
 from jaxgate.observe.program.communication import Communication, read_communication
-from jaxgate.observe.program.custom_call_libraries import find_native_code
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.lowering import lower
 from jaxgate.observe.trace.stablehlo import Constant, value_dependent
@@ -107,12 +106,6 @@ class EagerPrograms:
         return tuple(constant for one in self.programs for constant in one.program.structure.constants)
 
     @property
-    def callbacks(self) -> tuple[str, ...]:
-        """The Python functions that they call, each with the line that asks for it."""
-        works = (one.program.work for one in self.programs)
-        return tuple(dict.fromkeys(line for work in works for line in work.callback_lines))
-
-    @property
     def lines(self) -> dict[str, str]:
         """What is counted by label, to the source line of one."""
         found: dict[str, str] = {}
@@ -139,10 +132,6 @@ class EagerPrograms:
         """Whether the Python that the programs call does nothing but raise."""
         calling = [one.program for one in self.programs if one.program.structure.host_callbacks]
         return bool(calling) and all(one.work.only_raises(one.structure.host_callbacks) for one in calling)
-
-    def native_code(self, platform: str) -> dict[str, str]:
-        """Libraries whose code the programs call, by target."""
-        return find_native_code(self.operations, platform)
 
 
 def find_programs(subject: EagerSubject, launched: Launched, tools: Tools) -> EagerPrograms:

@@ -14,7 +14,7 @@ from jaxgate.observe.arguments.carry import carry_donated
 from jaxgate.observe.arguments.signature import read_results
 from jaxgate.observe.compat import output_shardings
 from jaxgate.observe.execute.correctness import Closeness
-from jaxgate.observe.execute.references import compile_alternative, observe_alternatives
+from jaxgate.observe.execute.references import observe_alternatives, observe_reference
 from jaxgate.observe.largest_batch import Fitting
 from jaxgate.observe.observation import CompiledSubject, Observation, compile_subject
 from jaxgate.observe.program.custom_call_libraries import find_native_code
@@ -46,9 +46,9 @@ def measure_compiled(computation: Computation, build: Callable[[], Computation],
     compiled = compile_subject(computation, tools)
     reference = None
     if computation.reference is not None:
-        reference = compile_alternative(
+        reference = observe_reference(
             computation.reference, compiled.call, role="reference", surroundings=compiled.surroundings, tools=tools
-        )
+        ).known
     found = read_compiled(computation, build, compiled, reference=reference, tools=tools)
     lost = lost_by_size(
         compiled.program, compiled.call, None if tools.target is None else compiled.program.executable.reused

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from jaxgate.keep.duel_handoff import RESULTS_BYTES, read_job, take_results, write_results
 from jaxgate.model.machine import JaxDefaults
 from jaxgate.model.numbers import Contract
-from jaxgate.observe.duel.sides import Prepared, prepare_side
+from jaxgate.observe.duel.sides import CallSide, prepare_side
 from jaxgate.observe.errors import describe
 from jaxgate.observe.machine.jax_settings import know_defaults
 from jaxgate.observe.machine.recreated_environment import NotRecreatedError, recreate
@@ -112,7 +112,7 @@ def main(folder: Path, side: str) -> None:
         answer({"problem": describe(error)})
 
 
-def _reply(contender: Prepared, question: Mapping[str, Any]) -> dict[str, Any]:
+def _reply(contender: CallSide, question: Mapping[str, Any]) -> dict[str, Any]:
     """How long a burst of ``calls`` took; or whether what a call gives was small enough to be written to ``results``."""
     if "calls" in question:
         return {"ns": contender.burst(question["calls"], time.perf_counter_ns)}

@@ -6,11 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.measured import measured
 from support.processes import python
-
-from jaxgate.keep.cache import ReferenceCache
-from jaxgate.model.computation import Computation
-from jaxgate.observe.measure import observe
 
 X = jnp.ones((8, 4))
 HERE = jax.devices()[0]
@@ -18,11 +15,7 @@ HERE = jax.devices()[0]
 
 def arrivals(subject, *args, **computation):
     """How each argument arrives, and its bytes, by path."""
-
-    def build():
-        return Computation(subject=subject, args=args, **computation)
-
-    signature = observe(build, store=ReferenceCache(None), sampling=False).measurement.signature
+    signature = measured(subject, *args, **computation).signature
     return {leaf.path: (leaf.arrival, leaf.sent_bytes) for leaf in signature}
 
 

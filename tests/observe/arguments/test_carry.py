@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import pytest
+from support.measured import measured
 
 from jaxgate.model.computation import Computation
 from jaxgate.model.measurement import InvalidCaseError
@@ -37,12 +38,6 @@ def test_what_is_carried_comes_from_the_result(carry, after):
     assert tuple(float(arg.max()) for arg in following) == (*map(float, after), 1.0)
 
 
-def test_nothing_is_made_of_nothing():
-    """A computation without ``carry`` is handed on as it is."""
-    plain = computation(next_args=lambda result, args: args)
-    assert with_next_args(plain) is plain
-
-
 @pytest.mark.parametrize(
     ("carry", "because"),
     [("stat", "expected one of the arguments state, velocity, x"), (3, "expected one of 3 positional")],
@@ -53,17 +48,6 @@ def test_what_is_no_argument_is_invalid(carry, because):
     assert caught.value.stage == "building the workload"
 
 
-def test_a_state_that_the_result_lacks_is_invalid():
-    with pytest.raises(InvalidCaseError, match="no part of the result has the structure and shapes of argument 2"):
-        observe(
-            lambda: Computation(
-                subject=lambda a, b, x: a + x.sum(), args=(jnp.zeros(4), jnp.ones(4), jnp.ones(3)), carry=2
-            ),
-            store=None,
-            sampling=False,
-        )
-
-
 def test_a_step_that_loses_its_dtype_retraces():
     """The carried state is what the step gave: float64 numbers of Python become an array, then the step is traced again."""
 
@@ -72,8 +56,5 @@ def test_a_step_that_loses_its_dtype_retraces():
         return {"w": state["w"] * jnp.float32(1), "count": state["count"] + 1}
 
     args = ({"w": jnp.ones(4, jnp.bfloat16), "count": 0},)
-    without = observe(
-        lambda: Computation(subject=widening, args=args, next_args=lambda *_: None), store=None, sampling=False
-    )
-    carried = observe(lambda: Computation(subject=widening, args=args, carry=0), store=None, sampling=False)
-    assert (without.measurement.facts.traces, carried.measurement.facts.traces) == (1, 2)
+    without, carried = measured(widening, *args, next_args=lambda *_: None), measured(widening, *args, carry=0)
+    assert (without.facts.traces, carried.facts.traces) == (1, 2)

@@ -6,18 +6,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.measured import measured, sample_of
 
 from jaxgate.keep.cache import ReferenceCache
-from jaxgate.model.computation import Computation
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.arguments.feeder import Shards, inputs_fingerprint, on_host, pieces, side_by_side
 from jaxgate.observe.arguments.lockstep import processes_of
 from jaxgate.observe.execute.correctness import Closeness, check_agreement, refuse_nan
-from jaxgate.observe.execute.samples import take_samples
 from jaxgate.observe.execute.steps import take_steps
 from jaxgate.observe.execute.subjects import JittedSubject
 from jaxgate.observe.machine.environment import hardware_key
-from jaxgate.observe.measure import observe
 from jaxgate.observe.trace.lowering import lower
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -62,10 +60,7 @@ def sample(together, next_args=None):
             return function(*args)
 
     counted = JittedSubject.of(replace(lowered, called=Counting()), call)
-    found = take_samples(
-        counted, next_args, call_ns=1_000_000, single=False, apart=False, clock=clock, together=together
-    )
-    return found, len(calls)
+    return sample_of(counted, next_args, call_ns=1_000_000, clock=clock, together=together), len(calls)
 
 
 def test_bursts_are_those_of_rank_0():
@@ -78,19 +73,17 @@ def test_calls_are_made_again_where_another_rank_retraced():
     """As many as there; this rank, which did not, has nothing to say of it."""
     found, calls = sample(Others(numbers=(3, 4), yes=("again",)))
     assert calls == 12 + 4
-    assert found.retraces == ()
+    assert found.retraces == []
 
 
 def test_a_reference_is_run_where_another_rank_does_not_remember_it(tmp_path):
-    store = ReferenceCache(tmp_path)
+    store, others = ReferenceCache(tmp_path), Others(yes=("reference is not remembered",))
 
-    def build():
-        return Computation(subject=lambda x: x * 2, args=(jnp.ones(3),), reference=lambda x: x + x)
+    def cached(**tools):
+        doubled = measured(lambda x: x * 2, jnp.ones(3), reference=lambda x: x + x, tools={"store": store, **tools})
+        return doubled.reference.cached
 
-    observe(build, store=store, sampling=False)
-    assert observe(build, store=store, sampling=False).measurement.reference.cached
-    again = observe(build, store=store, sampling=False, together=Others(yes=("reference is not remembered",)))
-    assert not again.measurement.reference.cached
+    assert [cached(), cached(), cached(together=others)] == [False, True, False]
 
 
 def spread(values=X, places=(TOP,)):

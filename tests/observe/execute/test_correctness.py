@@ -10,6 +10,8 @@ import pytest
 from jaxgate.model.computation import Batch
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.execute.correctness import Closeness, check_agreement, check_batch
+from jaxgate.observe.execute.subjects import JittedSubject
+from jaxgate.observe.trace.lowering import lower
 
 NAN, INF = float("nan"), float("inf")
 
@@ -102,11 +104,10 @@ BATCH = Batch(argument=0, size=8)
 X = jnp.arange(32.0).reshape(8, 4)
 
 
-def batch_refusal(function, *args, batch=BATCH, donate=(), **kwargs):
+def batch_refusal(function, *args, batch=BATCH, **kwargs):
     """Why a batch is refused; ``None`` if all of it is processed."""
-    compiled = jax.jit(function, donate_argnums=donate).lower(*args, **kwargs).compile()
     try:
-        check_batch(compiled, (args, kwargs), batch, donates=bool(donate))
+        check_batch(jax.jit(function), (args, kwargs), batch)
     except InvalidCaseError as error:
         refused = error
     else:
@@ -194,7 +195,9 @@ def test_a_donating_function_leaves_the_arguments_alone():
     def step(w, x, key, rate):
         return w + rate * (x * w).sum(), x + 1, jax.random.split(key)[0], rate * 2
 
-    assert batch_refusal(step, *args, batch=Batch(argument=1, size=8), donate=(0, 1, 2, 3)) is None
+    donating = jax.jit(step, donate_argnums=(0, 1, 2, 3))
+    lowered = lower(donating, args, {}, role="subject", clock=lambda: 0)
+    check_batch(JittedSubject.of(lowered, (args, {})).on_copies, (args, {}), Batch(argument=1, size=8))
     assert not any(leaf.is_deleted() for leaf in args)
 
 

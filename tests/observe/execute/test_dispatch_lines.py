@@ -115,4 +115,4 @@ def test_a_launch_on_a_gpu_is_counted_once():
         (part, (*outer, plugin, whole, part, "PjitFunction(called_back)")),
     ]
     events = [dispatches._Event(name, at, 99 - at, 0, within) for at, (name, within) in enumerate(names)]
-    assert dispatches._count(events, "the span").programs == {"square": 1, "called_back": 1}
+    assert dispatches._count(events, "the span").programs.totals == {"square": 1, "called_back": 1}

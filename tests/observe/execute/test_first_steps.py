@@ -5,23 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.clocks import Ticking
+from support.measured import ready, sample_of
 
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.execute.correctness import refuse_nan
-from jaxgate.observe.execute.samples import launch_time, take_samples
+from jaxgate.observe.execute.samples import launch_time
 from jaxgate.observe.execute.steps import STEPS, take_steps
 from jaxgate.observe.execute.subjects import JittedSubject
-from jaxgate.observe.trace.clocks import CLOCKS, Clocks, OwnTime
+from jaxgate.observe.trace.clocks import Clocks, OwnTime
 from jaxgate.observe.trace.lowering import lower
-from jaxgate.observe.trace.stages import compile_program
-
-
-def ready(function, args, kwargs=None):
-    """A compiled subject."""
-    call = (args, kwargs or {})
-    lowered = lower(function, *call, role="subject", clock=Ticking())
-    compile_program(lowered, clocks=CLOCKS)
-    return JittedSubject.of(lowered, call)
 
 
 def steps(function, args, next_args=None, *, clock=None):
@@ -151,11 +143,9 @@ def test_what_cannot_be_nan_passes(value):
     refuse_nan({"x": value}, "the result")
 
 
-def sample(function, args, next_args=None, *, call_ns, single=False, tick=1000, contract="throughput"):
+def sample(function, args, next_args=None, *, tick=1000, **how):
     """A sample under a fake clock."""
-    subject = ready(function, args)
-    options = {"apart": False, "clock": Ticking(tick), "contract": contract}
-    return take_samples(subject, next_args, call_ns=call_ns, single=single, **options)
+    return sample_of(ready(function, args), next_args, clock=Ticking(tick), **how)
 
 
 @pytest.mark.parametrize(
@@ -175,12 +165,6 @@ def test_bursts_fit_the_budget(call_ns, calls, rounds):
     assert sampled.samples.bursts_ns == (4000,) * rounds
     assert sampled.samples.run_ns == 4000 / calls
     assert (sampled.traces, sampled.compiles) == (0, 0)
-
-
-def test_a_single_burst():
-    """Where only the counters matter one call is made."""
-    sampled = sample(lambda s: s + 1, (jnp.ones(2),), call_ns=1, single=True)
-    assert (sampled.samples.bursts_ns, sampled.samples.calls_per_burst) == ((1000,), 1)
 
 
 def test_donated_and_not_threaded_is_one_call_a_burst():

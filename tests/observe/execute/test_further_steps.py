@@ -11,32 +11,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from support.clocks import Ticking
+from support.measured import measured, ready
 from support.processes import python
 
-from jaxgate.keep.cache import ReferenceCache
-from jaxgate.model.computation import Computation
 from jaxgate.observe.arguments.carry import Carry
+from jaxgate.observe.arguments.lockstep import Lockstep
 from jaxgate.observe.execute import steps
 from jaxgate.observe.execute.steps import MAX_STEPS, STEPS, take_further_steps, take_steps
-from jaxgate.observe.execute.subjects import EagerSubject, JittedSubject
-from jaxgate.observe.measure import observe
-from jaxgate.observe.trace.clocks import CLOCKS, Clocks
-from jaxgate.observe.trace.lowering import lower
-from jaxgate.observe.trace.stages import compile_program
+from jaxgate.observe.execute.subjects import EagerSubject
+from jaxgate.observe.trace.clocks import Clocks
 
 MS = 1_000_000
+TICKING = {"clocks": Clocks(wall=Ticking())}
 X = jnp.ones(4)
 _double = jax.jit(lambda x: x * 2)
-
-
-class Rank:
-    """This process beside others, which are like it."""
-
-    def first(self, _, numbers):
-        return numbers
-
-    def anyone(self, _, yes):
-        return yes
 
 
 def on_host(function, args, next_args=None, *, clock=None, **how):
@@ -45,20 +33,16 @@ def on_host(function, args, next_args=None, *, clock=None, **how):
     jax.clear_caches()
     subject = EagerSubject(function, (args, {}), "subject")
     stepped = take_steps(subject, next_args, clock=clock)
-    return stepped, take_further_steps(subject, stepped, declared=True, clock=clock, **how)
+    return stepped, take_further_steps(subject, stepped, clock=clock, **how)
 
 
-def jitted(function, args, next_args=None, *, declared=None, clock=None):
+def jitted(function, args, next_args=None, *, clock=None):
     """What those of a jitted function show."""
     clock = clock or Ticking()
-    call = (args, {})
-    lowered = lower(function, *call, role="subject", clock=clock)
-    compile_program(lowered, clocks=CLOCKS)
-    subject = JittedSubject.of(lowered, call)
+    subject = ready(function, args)
     stepped = take_steps(subject, next_args, clock=clock)
     assert (stepped.traces, stepped.compiles) == (0, 0)
-    declared = next_args is not None if declared is None else declared
-    return take_further_steps(subject, stepped, declared=declared, clock=clock)
+    return take_further_steps(subject, stepped, clock=clock)
 
 
 def now_and_then(every, make):
@@ -98,7 +82,7 @@ def test_another_shape_at_the_fifth_step():
 def test_what_is_compiled_once_is_no_retrace():
     evaluate = jax.jit(lambda w: w / 3)
     _, found = on_host(now_and_then(5, lambda w, _: evaluate(w)), *carried())
-    assert (found.traces, found.compiles, found.retraces) == (0, 0, ())
+    assert (found.traces, found.compiles, found.retraces) == (0, 0, [])
 
 
 def test_a_jitted_step_whose_arguments_change_at_the_seventh():
@@ -106,7 +90,7 @@ def test_a_jitted_step_whose_arguments_change_at_the_seventh():
     number = itertools.count(2)
     found = jitted(jax.jit(lambda x: x + 1), (X,), lambda *_: (X[:3] if next(number) % 7 == 0 else X,))
     assert (found.traces, found.compiles) == (1, 1)
-    assert found.retraces == ("step 7 retraced: x: float32[4] → float32[3]",)
+    assert found.retraces == ["step 7 retraced: x: float32[4] → float32[3]"]
 
 
 @pytest.mark.parametrize(
@@ -122,14 +106,14 @@ def test_there_are_as_many_as_fit(tick, steps):
 def test_ranks_take_none():
     """How many there is time for differs between them, and a step that one of them takes alone waits for ever."""
     calls = []
-    on_host(lambda x: calls.append(x) or _double(x), (X,), together=Rank())
+    on_host(lambda x: calls.append(x) or _double(x), (X,), together=Lockstep())
     assert len(calls) == STEPS
 
 
 def test_a_red_case_takes_no_further_ones():
     calls = []
     stepped, found = on_host(lambda x: calls.append(x) or jax.jit(lambda v: v + 1)(x), (X,))
-    assert (len(stepped.retraces), found.retraces, len(calls)) == (2, (), STEPS)
+    assert (len(stepped.retraces), found.retraces, len(calls)) == (2, [], STEPS)
 
 
 def fails_at(step):
@@ -155,7 +139,7 @@ def test_who_has_no_more_arguments_ends_them(make):
     """A pipeline of five batches is no error: the first steps had what they needed."""
     found = make(jax.jit(lambda x: x + 1), (X,), runs_out(5))
     found = found[1] if make is on_host else found
-    assert (found.retraces, found.traces) == ((), 0)
+    assert (found.retraces, found.traces) == ([], 0)
     assert found.unseen.startswith("threading the state into the next step: StopIteration")
     assert found.unseen.endswith(": no more steps are counted")
 
@@ -169,7 +153,7 @@ def test_who_threads_nothing_any_more_ends_them_and_nothing_else():
         return _double(x)
 
     stepped, found = on_host(counted, (X,), lambda result, _: None if next(left, None) is None else (result,))
-    assert (found.unseen, found.retraces, len(calls)) == ("", (), 1 + 4)
+    assert (found.unseen, found.retraces, len(calls)) == ("", [], 1 + 4)
     assert stepped.next_args is not None
 
 
@@ -185,8 +169,7 @@ def test_a_wrapper_with_names_of_its_own_may_donate():
     def around(params, batch):
         return inner(params, batch)
 
-    computation = Computation(subject=around, args=({"a": jnp.ones(8)}, X))
-    assert observe(lambda: computation, store=None, sampling=False).measurement.facts.sampled_traces == 0
+    assert measured(around, {"a": jnp.ones(8)}, X).facts.sampled_traces == 0
 
 
 # a state that nobody said is threaded
@@ -211,26 +194,26 @@ def test_a_weakly_typed_leaf_of_the_state_is_seen():
     """The loop would trace at its second step, and does not at its third."""
     found = jitted(WEAK, (STATE, X))
     assert (found.traces, found.compiles) == (1, 1)
-    assert found.retraces == (
-        "step 2, fed with state of step 1 (is it no state? next_args=lambda *_: None), retraced: state['lr']: float32[] → float32[] (weak type)",
-    )
+    assert found.retraces == [
+        "step 2, fed with state of step 1 (is it no state? next_args=lambda *_: None), retraced: state['lr']: float32[] → float32[] (weak type)"
+    ]
 
 
 @pytest.mark.parametrize(
-    ("function", "args", "declared"),
+    ("function", "args", "next_args"),
     [
-        (STRONG, (STATE, X), False),
-        (WEAK, (STATE, X), True),
-        (lambda x: jnp.where(x > 0, 1.0, 0.0), (X,), False),
-        (lambda x, tree: (x, {"n": tree["n"]}), (X, STATE), False),
-        (lambda x, tree: {"w": tree["w"] * 1.0, "n": x}, (X, {"n": jnp.int32(1), "w": X}), False),
+        (STRONG, (STATE, X), None),
+        (WEAK, (STATE, X), lambda *_: None),
+        (lambda x: jnp.where(x > 0, 1.0, 0.0), (X,), None),
+        (lambda x, tree: (x, {"n": tree["n"]}), (X, STATE), None),
+        (lambda x, tree: {"w": tree["w"] * 1.0, "n": x}, (X, {"n": jnp.int32(1), "w": X}), None),
     ],
     ids=["strong", "declared", "an array", "a part of it", "other types"],
 )
-def test_nothing_is_threaded_that_is_no_state(function, args, declared):
+def test_nothing_is_threaded_that_is_no_state(function, args, next_args):
     """Types that are as given, arrays alone, other trees, and whatever somebody said."""
-    found = jitted(function, args, declared=declared)
-    assert (found.traces, found.compiles, found.retraces, found.unseen) == (0, 0, (), "")
+    found = jitted(function, args, next_args)
+    assert (found.traces, found.compiles, found.retraces, found.unseen) == (0, 0, [], "")
 
 
 def test_one_of_two_states_is_not_guessed():
@@ -242,9 +225,7 @@ def test_one_of_two_states_is_not_guessed():
     tree = {"w": X, "lr": jnp.float32(1)}
     found = jitted(mixed, (tree, tree))
     assert (found.traces, found.unseen) == (0, "nothing is threaded (carry='params' or carry='average')")
-    computation = Computation(subject=mixed, args=(tree, tree))
-    clocks = Clocks(wall=Ticking())
-    assert observe(lambda: computation, store=None, sampling=False, clocks=clocks).measurement.unseen == found.unseen
+    assert measured(mixed, tree, tree, tools=TICKING).unseen == found.unseen
 
 
 def test_a_state_that_the_function_does_not_take_is_left_alone():
@@ -256,22 +237,19 @@ def test_a_state_that_the_function_does_not_take_is_left_alone():
         return {"w": state["w"] * state["lr"], "lr": jnp.where(state["w"][0] > 0, 0.1, 0.2)}
 
     found = jitted(picky, ({"w": X, "lr": jnp.float32(1)},))
-    assert (found.traces, found.retraces, found.unseen) == (0, (), "")
+    assert (found.traces, found.retraces, found.unseen) == (0, [], "")
 
 
 def test_facts_count_further_steps_as_steady_ones():
     """Three steps were clean; one trace and one compile after them are red."""
-    computation = Computation(subject=WEAK, args=(STATE, X))
-    seen = observe(lambda: computation, store=None, sampling=False, clocks=Clocks(wall=Ticking())).measurement
+    seen = measured(WEAK, STATE, X, tools=TICKING)
     assert (seen.facts.traces, seen.facts.sampled_traces, seen.facts.sampled_compiles) == (1, 1, 1)
     assert "state['lr']" in seen.culprits.retraces[0]
 
 
 def test_the_line_of_plain_python_says_where_its_steps_end():
     """What is not counted must not look like nothing to count."""
-    computation = Computation(subject=fails_at(5), args=(X,), eager=True)
-    clocks = Clocks(wall=Ticking(MS))
-    found = observe(lambda: computation, store=None, sampling=False, clocks=clocks).measurement.unseen
+    found = measured(fails_at(5), X, eager=True, tools={"clocks": Clocks(wall=Ticking(MS))}).unseen
     assert found.startswith("step 5: RuntimeError: no more data")
 
 
@@ -292,11 +270,10 @@ def test_the_first_step_counts_its_programs_by_function(warm):
     x = jnp.ones(8)
     if warm:
         body(x)
-    measured = observe(lambda: Computation(subject=body, args=(x,), eager=True), store=ReferenceCache(None))
-    assert measured.measurement.first == {"halve": 2}  # and none of JAX's own, of which there are several
-    assert measured.measurement.culprits.lines["halve"].startswith("tests/observe/execute/test_further_steps.py:")
-    jitted = observe(lambda: Computation(subject=halve, args=(x,)), store=ReferenceCache(None))
-    assert jitted.measurement.first == {}
+    seen = measured(body, x, eager=True)
+    assert seen.first == {"halve": 2}  # and none of JAX's own, of which there are several
+    assert seen.culprits.lines["halve"].startswith("tests/observe/execute/test_further_steps.py:")
+    assert measured(halve, x).first == {}
 
 
 @pytest.mark.parametrize("every", [4, 9, MAX_STEPS, MAX_STEPS + 1])
@@ -315,7 +292,7 @@ def test_what_a_later_step_compiles_is_kept_with_its_step(every):
     assert list(found.later.values()) == ([every] if every <= MAX_STEPS else [])
     assert all(line.startswith("tests/observe/execute/test_further_steps.py:") for line in found.lines.values())
     assert set(found.later) == set(found.lines)
-    assert found.retraces == ()
+    assert found.retraces == []
 
 
 def test_what_another_thread_compiles_meanwhile_is_not_the_steps():
@@ -469,9 +446,8 @@ def test_no_collection_comes_before_cycles_are_counted(count):
 
 
 def test_a_jitted_subject_is_not_looked_at():
-    case = Computation(subject=jax.jit(lambda x: x * 2), args=(X,))
-    measured = observe(lambda: case, store=None, sampling=False).measurement
-    assert (measured.facts.kept_arrays, measured.later, measured.steps) == (None, {}, 0)
+    seen = measured(jax.jit(lambda x: x * 2), X)
+    assert (seen.facts.kept_arrays, seen.later, seen.steps) == (None, {}, 0)
 
 
 PARTS = """

@@ -12,21 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.measured import measured
 
-from jaxgate.model.computation import Computation
 from jaxgate.observe.execute.python_calls import PythonEvents, count_python
 from jaxgate.observe.execute.subjects import EagerSubject
-from jaxgate.observe.measure import observe
 from jaxgate.observe.source_lines import short_path
 
 X = jnp.ones(8)
 HERE = short_path(__file__)
-
-
-def seen(subject, *args, **computation):
-    """What was measured of a subject, without a clock."""
-    whole = {"sampling": False, "store": {}}
-    return observe(lambda: Computation(subject=subject, args=args, **computation), **whole).measurement
 
 
 def counted(function, *args):
@@ -50,7 +43,7 @@ def double(x):
 
 def test_a_plain_jitted_function_runs_no_python():
     """Its warm calls take JAX's fast path, from first to last in C++."""
-    facts = seen(double, X).facts
+    facts = measured(double, X).facts
     assert (facts.python_calls, facts.jax_calls, facts.host_reads) == (0, 0, None)
 
 
@@ -104,7 +97,7 @@ def test_reads_of_shared_memory_are_counted():
         y = double(x)
         return double(y), np.asarray(y)[0] + np.array(y)[0], y.sum().item(), np.asarray([1.0])
 
-    now = seen(body, X, eager=True)
+    now = measured(body, X, eager=True)
     assert now.facts.host_reads == 3
     assert now.culprits.reads == tuple(f"1 × {how} at {line(body, 2)}" for how in ("np.asarray", "np.array", "item()"))
     assert now.facts.python_calls == 6  # sum, item and those of NumPy, not what counts them
@@ -117,7 +110,7 @@ def test_a_function_of_jax_has_its_own_name():
     def body(x):
         return jax.jit(double)(x)
 
-    assert seen(body, X, eager=True).called["jax._src.api.jit"] == 1
+    assert measured(body, X, eager=True).called["jax._src.api.jit"] == 1
 
 
 @pytest.mark.jax_text
@@ -128,8 +121,8 @@ def test_waits_for_arrays_are_counted():
         y = double(x).block_until_ready()
         return jax.block_until_ready([double(y), y])
 
-    assert seen(body, X, eager=True).facts.host_waits == 2
-    assert seen(lambda x: double(x), X, eager=True).facts.host_waits == 0
+    assert measured(body, X, eager=True).facts.host_waits == 2
+    assert measured(lambda x: double(x), X, eager=True).facts.host_waits == 0
 
 
 def test_sleeps_and_threads_are_waits():
@@ -142,7 +135,7 @@ def test_sleeps_and_threads_are_waits():
         thread.join()
         return double(x)
 
-    found = seen(body, X, eager=True)
+    found = measured(body, X, eager=True)
     assert found.facts.host_waits == 3
     assert {name: found.called[name] for name in ("time.sleep", "threading.Thread.start")} == {
         "time.sleep": 1,
@@ -271,7 +264,7 @@ over = jax.jit(lambda node: node.x * 2)
 )
 def test_python_around_a_program_is_counted_and_named(function, cheap, dear, who):
     """What a jitted function runs on its way to the device, with the function that does most of it."""
-    before, now = seen(function, *cheap), seen(function, *dear)
+    before, now = measured(function, *cheap), measured(function, *dear)
     assert before.fingerprints.program == now.fingerprints.program
     assert before.facts.python_calls + 300 <= now.facts.python_calls
     (most, *_), name = now.called, f"{__name__}.{who.__qualname__}"

@@ -11,15 +11,15 @@ import optax
 import pytest
 from flax import nnx
 from support.clocks import Ticking
+from support.measured import measured, observed
 from support.processes import python
 
-from jaxgate.model.computation import Amount, Batch, Computation
+from jaxgate.model.computation import Amount, Batch
 from jaxgate.model.launched import CALL_FACTS
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.execute import dispatches
 from jaxgate.observe.execute.dispatches import ELSEWHERE, count_launches
 from jaxgate.observe.execute.subjects import WHY_NOT, EagerSubject
-from jaxgate.observe.measure import observe
 from jaxgate.observe.program.export import NotReplayableError
 from jaxgate.observe.source_lines import short_path
 from jaxgate.observe.trace.clocks import Clocks
@@ -44,20 +44,10 @@ def body(w, x):
     return w * 0.5, float(loss)
 
 
-def seen(subject, *args, sampling=True, **computation):
-    """Observe a subject on the host under a fake clock."""
-    computation = {"eager": True, **computation}
-    return observe(
-        lambda: Computation(subject=subject, args=args, **computation),
-        store={},
-        sampling=sampling,
-        clocks=Clocks(wall=Ticking(100_000_000), kept=lambda: 0),
-    )
-
-
-def measure(subject, *args, **computation):
-    """What was measured of it."""
-    return seen(subject, *args, **computation).measurement
+def measure(subject, *args, sampling=False, **computation):
+    """What is measured of a subject on the host, under a fake clock."""
+    tools = {"sampling": sampling, "clocks": Clocks(wall=Ticking(100_000_000), kept=lambda: 0)}
+    return measured(subject, *args, tools=tools, eager=True, **computation)
 
 
 def thread(output, args):
@@ -97,15 +87,15 @@ def test_facts_of_a_loop_body():
 
 def test_times_of_a_call():
     """The first call is cold and whole, host_ns is a warm call waited for; nothing is told of phases within."""
-    now = measure(body, W, HOST_X, amount=Amount(count=8, unit="samples"))
+    now = measure(body, W, HOST_X, sampling=True, amount=Amount(count=8, unit="samples"))
     assert now.amount == Amount(count=8, unit="samples")
     tick = 100_000_000  # the first call is a step, too, for which the clock is read twice
     assert (now.phases.first_call_ns, now.phases.host_ns) == (3 * tick, tick)
     assert (now.phases.trace_ns, now.phases.lower_ns, now.phases.compile_ns) == (None, None, None)
     assert now.samples.bursts_ns == (100_000_000,) * 3
-    blocked = measure(body, W, HOST_X, contract="latency").samples
+    blocked = measure(body, W, HOST_X, sampling=True, contract="latency").samples
     assert (blocked.calls_per_burst, blocked.contract) == (1, "latency")
-    quick = measure(body, W, HOST_X, sampling=False)
+    quick = measure(body, W, HOST_X)
     assert (quick.samples, quick.phases.host_ns, quick.facts.sampled_compiles) == (None, None, 0)
 
 
@@ -118,7 +108,7 @@ def test_arguments_stay_what_they_are():
         return donating(w, x)
 
     w, x = jnp.ones(8), np.ones(8, np.float32)
-    now = measure(changes, w, x)
+    now = measure(changes, w, x, sampling=True)
     assert not w.is_deleted()
     assert x.tolist() == [1.0] * 8
     assert now.facts.donated_bytes == 32
@@ -132,7 +122,7 @@ def test_a_function_object_made_anew_is_named():
     def fresh(w):
         return jax.jit(lambda v: v + 1)(w)
 
-    now = measure(fresh, W)
+    now = measure(fresh, W, sampling=True)
     assert now.facts.compiles == 3
     assert now.facts.traces == 3
     assert (now.facts.sampled_compiles, len(now.samples.bursts_ns)) == (1, 1)
@@ -153,7 +143,7 @@ def test_a_python_number_that_changes_is_named():
     """A static Python number that counts up compiles in every call."""
     powered = jax.jit(lambda w, n: w**n, static_argnums=1)
     count = iter(range(100_000))
-    now = measure(lambda w: powered(w, next(count)), W, sampling=False)
+    now = measure(lambda w: powered(w, next(count)), W)
     assert (now.facts.traces, now.facts.compiles, now.facts.sampled_compiles) == (3, 3, 1)
 
 
@@ -162,7 +152,7 @@ def test_what_was_compiled_before_hides_nothing():
     grow = jax.jit(lambda w: jnp.concatenate([w, w]))
     for size in (8, 16, 32, 64, 128):
         grow(jnp.ones(size))
-    assert measure(lambda w: grow(w), W, next_args=lambda output, _: (output,), sampling=False).facts.compiles == 3
+    assert measure(lambda w: grow(w), W, next_args=lambda output, _: (output,)).facts.compiles == 3
 
 
 def test_nnx_train_step_changes_its_model_in_place():
@@ -270,7 +260,7 @@ def test_a_callback_s_transfers_are_not_the_call_s():
     twice = jax.jit(
         lambda x: jax.pure_callback(lambda a: np.asarray(a) * 2, jax.ShapeDtypeStruct(x.shape, x.dtype), x) + 1
     )
-    now = measure(lambda w: twice(w), W, sampling=False)
+    now = measure(lambda w: twice(w), W)
     assert (now.facts.launches, now.facts.host_transfers, now.facts.host_callbacks) == (1, 0, 1)
 
 
@@ -278,7 +268,7 @@ def test_a_profile_that_is_open_leaves_the_counts_unknown(tmp_path):
     """While somebody else profiles, launches are None with the reason, and the rest is measured."""
     jax.profiler.start_trace(str(tmp_path))
     try:
-        now = measure(body, W, HOST_X, sampling=False)
+        now = measure(body, W, HOST_X)
     finally:
         jax.profiler.stop_trace()
     assert (now.facts.launches, now.facts.host_transfers, now.facts.compiles) == (None, None, 1)
@@ -342,7 +332,7 @@ def test_a_reference_is_called_as_it_is_too():
         total = sum(float(value) for value in w * x)
         return (w - 0.1 * x) * 0.5, total
 
-    now = measure(body, W, HOST_X, reference=naive)
+    now = measure(body, W, HOST_X, sampling=True, reference=naive)
     assert now.reference.facts.launches > now.facts.launches
     assert (now.reference.facts.traces, now.reference.phases.first_call_ns) == (None, None)
     assert now.reference.phases.host_ns == 100_000_000
@@ -352,13 +342,13 @@ def test_a_reference_is_called_as_it_is_too():
 
 def test_a_batch_is_checked():
     batch = np.ones((4, 8), np.float32)
-    measure(lambda w, x: jitted(w, x)[1], W, batch, batch=Batch(argument=1, size=4), sampling=False)
+    measure(lambda w, x: jitted(w, x)[1], W, batch, batch=Batch(argument=1, size=4))
     with pytest.raises(InvalidCaseError, match="sample 3 of 4 does not influence the result"):
-        measure(lambda w, x: jitted(w, x[:3])[1], W, batch, batch=Batch(argument=1, size=4), sampling=False)
+        measure(lambda w, x: jitted(w, x[:3])[1], W, batch, batch=Batch(argument=1, size=4))
 
 
 def test_it_is_not_exported():
-    found = seen(body, W, HOST_X, sampling=False)
+    found = observed(body, W, HOST_X, eager=True)
     assert (found.export().content, found.export().record.why_not) == (b"", WHY_NOT)
     with pytest.raises(NotReplayableError, match=WHY_NOT):
         found.leaves()

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from support.measured import sample_of
 from support.processes import python
 
 from jaxgate.observe.arguments.signature import argument_keys, argument_names
-from jaxgate.observe.execute.samples import take_samples
 from jaxgate.observe.execute.steps import take_steps
 from jaxgate.observe.execute.subjects import JittedSubject
 from jaxgate.observe.trace.clocks import CLOCKS
@@ -371,7 +371,7 @@ def test_a_helper_that_runs_within_a_trace_takes_no_blame():
 
 
 def sampled(function, args, next_args):
-    return take_samples(ready(function, args), next_args, call_ns=1_000_000, single=False, apart=False, clock=clock)
+    return sample_of(ready(function, args), next_args, call_ns=1_000_000, clock=clock)
 
 
 def test_a_retrace_in_the_sample_is_explained_afterwards():
@@ -385,7 +385,7 @@ def test_a_clean_sample_explains_nothing():
     """Nothing is called again where nothing was traced."""
     calls = []
     seen = sampled(jax.jit(lambda s: s + 1), (X,), lambda output, _: calls.append(1) or (output,))
-    assert (seen.traces, seen.lowerings, seen.compiles, seen.retraces) == (0, 0, 0, ())
+    assert (seen.traces, seen.lowerings, seen.compiles, seen.retraces) == (0, 0, 0, [])
     assert len(calls) == 20
 
 
@@ -401,7 +401,7 @@ def test_a_sample_that_cannot_be_explained_says_so():
 
     seen = sampled(jax.jit(lambda s: s + 1), (X,), forget)
     assert seen.traces == 1
-    assert seen.retraces == ("the sample retraced, the same calls made again did not: cause unknown",)
+    assert seen.retraces == ["the sample retraced, the same calls made again did not: cause unknown"]
 
 
 @pytest.mark.jax_text

@@ -31,7 +31,7 @@ from jaxgate.model.program import Match, ProgramRecord, StoredProgram
 from jaxgate.model.words import shortlist
 from jaxgate.observe.arguments.lockstep import ALONE
 from jaxgate.observe.duel.duel import Contender, Side, agree, prepare
-from jaxgate.observe.duel.sides import Opponents, prepared, side_of
+from jaxgate.observe.duel.sides import CallSide, Opponents, prepared
 from jaxgate.observe.errors import describe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program.executable_fingerprint import executable_fingerprint, same_executable
@@ -298,8 +298,8 @@ class _CaseDuel:
                 return replace(timing, same_executable=True)
             other = other or programs
             sides = (
-                side_of([(side, match.calls[0]) for match, side, _ in other]),
-                side_of([(side, match.calls[1]) for match, _, side in other]),
+                CallSide([(side, match.calls[0]) for match, side, _ in other]),
+                CallSide([(side, match.calls[1]) for match, _, side in other]),
             )
             self.progress("sampling")  # nothing else may run beside it
             return self._clocked(timing, [match for match, *_ in other], sides)

@@ -72,30 +72,20 @@ def _burst(contender: Contender, calls: int, clock: Clock) -> int:
     return contender.burst(calls, clock)
 
 
-Prepared = Contender | CallSide
-"""A side of a duel in this process."""
-
-
-def side_of(parts: Sequence[tuple[Contender, int]]) -> Prepared:
-    """The side that calls some programs; a single one is a side by itself."""
-    (only, count), *others = parts
-    return only if count == 1 and not others else CallSide(parts)
-
-
 def prepare_side(
     matches: Sequence[Match],
     side: Literal["now", "baseline"],
     contract: Contract,
     prepare: Callable[..., Contender] = prepare,
-) -> Prepared:
+) -> CallSide:
     """Compile the programs of one side of a duel.
 
     Raises:
         NotReplayableError: If one cannot be read, compiled or called with its arguments.
     """
     if side == "now":
-        return side_of([(prepare(one.now, one.leaves, contract), one.calls[0]) for one in matches])
-    return side_of([(prepare(one.baseline, one.leaves, contract), one.calls[1]) for one in matches])
+        return CallSide([(prepare(one.now, one.leaves, contract), one.calls[0]) for one in matches])
+    return CallSide([(prepare(one.baseline, one.leaves, contract), one.calls[1]) for one in matches])
 
 
 def export_opponents(observed: Observation) -> tuple[StoredProgram, StoredProgram]:

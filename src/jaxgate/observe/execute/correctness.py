@@ -133,13 +133,11 @@ def _text(value: Any) -> str:
     return f"{value:.6g}" if value.dtype.kind in "fc" else str(value)
 
 
-def check_batch(
-    function: Callable[..., Any], call: Call, batch: Batch, *, donates: bool, together: Lockstep = ALONE
-) -> None:
+def check_batch(function: Callable[..., Any], call: Call, batch: Batch, *, together: Lockstep = ALONE) -> None:
     """Change single samples and see the result change: a batch that is silently cut does not notice.
 
     The first, the middle and the last sample are tried; cutting drops a tail, and a wrong reshape a stride. A sample
-    may influence what another rank holds (``together``).
+    may influence what another rank holds (``together``). ``function`` leaves its arguments as they are.
 
     Raises:
         InvalidCaseError: If the argument holds another number of samples than declared, or one is ignored.
@@ -164,8 +162,6 @@ def check_batch(
             inputs: Call = (now, kwargs)
         else:
             inputs = (args, {**kwargs, batch.argument: argument})
-        if donates:
-            inputs = jax.tree.map(lambda x: x.copy() if isinstance(x, jax.Array) else x, inputs)
         with guarded(stage):
             output = [on_host(leaf) for leaf in jax.tree.leaves(function(*inputs[0], **inputs[1]))]
         return [part for values in output for _, part in pieces(values)]

@@ -128,6 +128,22 @@ class Launched:
     program_lines: Mapping[str, str] = field(default_factory=dict)
     transfer_lines: Mapping[str, str] = field(default_factory=dict)  # lines of the project that ask for each transfer
 
+    @property
+    def launches(self) -> int | None:
+        """How often it launches any program."""
+        return None if self.programs is None else sum(self.programs.values())
+
+    @property
+    def host_transfers(self) -> int | None:
+        """How much it puts on devices and reads back."""
+        return None if self.transfers is None else sum(self.transfers.values())
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """The facts that are not known, each with the reason."""
+        counts = {"launches": self.programs, "host_transfers": self.transfers}
+        return {name: self.why_not for name, found in counts.items() if found is None}
+
 
 @dataclass(frozen=True, slots=True)
 class _Event:
@@ -140,12 +156,28 @@ class _Event:
     within: tuple[str, ...]
 
 
-@dataclass(slots=True)
+class _Lines(defaultdict[str, Counter[str]]):
+    """How often each line of the project asks for something, by its name."""
+
+    def __init__(self) -> None:
+        super().__init__(Counter)
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """How often it is asked for, whatever the line."""
+        return {name: lines.total() for name, lines in self.items()}
+
+    @property
+    def places(self) -> dict[str, str]:
+        """The lines of each name in one text, the most frequent first."""
+        named = {name: places(line for line, _ in found.most_common()) for name, found in self.items()}
+        return {name: text for name, text in named.items() if text}
+
+
+@dataclass(frozen=True, slots=True)
 class _Counts:
-    programs: Counter[str] = field(default_factory=Counter)
-    transfers: Counter[str] = field(default_factory=Counter)
-    program_lines: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter), compare=False)
-    transfer_lines: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter), compare=False)
+    programs: _Lines = field(default_factory=_Lines)
+    transfers: _Lines = field(default_factory=_Lines)
 
 
 def count_launches(
@@ -167,15 +199,16 @@ def count_launches(
             return Launched(None, None, problem or "another rank's profile shows nothing")
         found.append(counted)
     first = found[0]
-    programs = all(counts.programs == first.programs for counts in found)
-    transfers = all(counts.transfers == first.transfers for counts in found)
-    unsteady = [what for what, same in (("launches", programs), ("transfers", transfers)) if not same]
+    programs, transfers = first.programs.totals, first.transfers.totals
+    same_programs = all(counts.programs.totals == programs for counts in found)
+    same_transfers = all(counts.transfers.totals == transfers for counts in found)
+    unsteady = [what for what, same in (("launches", same_programs), ("transfers", same_transfers)) if not same]
     return Launched(
-        programs=dict(first.programs) if programs else None,
-        transfers=dict(first.transfers) if transfers else None,
+        programs=programs if same_programs else None,
+        transfers=transfers if same_transfers else None,
         why_not=f"the {' and '.join(unsteady)} of two calls differ" if unsteady else "",
-        program_lines=_places(first.program_lines),
-        transfer_lines=_places(first.transfer_lines),
+        program_lines=first.programs.places,
+        transfer_lines=first.transfers.places,
     )
 
 
@@ -203,7 +236,7 @@ def _capture(call: Callable[[], Any], devices: Sequence[jax.Device]) -> _Counts 
         except Exception as error:  # noqa: BLE001 - another release may write it otherwise
             return f"the profile could not be read: {describe(error)}"
     probed, counted = _count(events, _PROBE), _count(events, _CALL)
-    if probed is None or counted is None or probed != expected:
+    if probed is None or counted is None or (probed.programs.totals, probed.transfers.totals) != expected:
         return "the profile of this backend does not show every launch"
     return counted
 
@@ -215,11 +248,11 @@ def _jaxgate_probe(number: Any) -> Any:
 _probe = jax.jit(_jaxgate_probe)
 
 
-def _make_probe(devices: Sequence[jax.Device]) -> tuple[Callable[[], Any], _Counts]:
-    """A launch on one device that puts a number there, and one on all where there are several; and their counts."""
+def _make_probe(devices: Sequence[jax.Device]) -> tuple[Callable[[], Any], tuple[dict[str, int], dict[str, int]]]:
+    """A launch on one device that puts a number there, and one on all where there are several; and what they count."""
     name = _jaxgate_probe.__name__
     if len(devices) == 1:
-        return lambda: _launch_probe(devices[0]), _Counts(Counter({name: 1}), Counter({name: 1, BACK: 1}))
+        return lambda: _launch_probe(devices[0]), ({name: 1}, {name: 1, BACK: 1})
     with jax.transfer_guard("allow"):
         everywhere = jax.device_put(np.float32(1), NamedSharding(Mesh(np.array(devices), ("all",)), PartitionSpec()))
 
@@ -227,7 +260,7 @@ def _make_probe(devices: Sequence[jax.Device]) -> tuple[Callable[[], Any], _Coun
         _launch_probe(devices[0])
         jax.block_until_ready(_probe(everywhere))
 
-    return both, _Counts(Counter({name: 2}), Counter({name: 1, BACK: 1}))
+    return both, ({name: 2}, {name: 1, BACK: 1})
 
 
 def _launch_probe(device: jax.Device) -> None:
@@ -261,20 +294,12 @@ def _count(events: Iterable[_Event], annotation: str) -> _Counts | None:
         if _is_launch(event.name) and not _is_part(event):
             whole = _WHOLE.match(event.name)
             name = _called(event.within) or (whole and whole[1]) or "unnamed"
-            counts.programs[name] += 1
-            counts.program_lines[name][marked_line(event.within)] += 1
+            counts.programs[name][marked_line(event.within)] += 1
         elif event.thread == span.thread and not any(map(_is_launch, event.within)):  # there a callback does it
             name = BACK if event.name == _READ else _called(event.within) or ELSEWHERE
             if event.name in _PUTS or (event.name == _READ and _READ not in event.within):
-                counts.transfers[name] += 1
-                counts.transfer_lines[name][marked_line(event.within)] += 1
+                counts.transfers[name][marked_line(event.within)] += 1
     return counts
-
-
-def _places(lines: Mapping[str, Counter[str]]) -> dict[str, str]:
-    """The lines of each name in one text, the most frequent first."""
-    named = {name: places(line for line, _ in found.most_common()) for name, found in lines.items()}
-    return {name: text for name, text in named.items() if text}
 
 
 def _is_launch(name: str) -> bool:

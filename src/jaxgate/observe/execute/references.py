@@ -32,97 +32,71 @@ MAX_STORED_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What is known of the reference and what it returned, on the host; lowered, so that it can be run again."""
+    """What is known of another way to do what the subject does."""
 
     known: ReferenceFacts
-    output: Any
-    lowered: Lowered
+    output: Any = None  # what it returned, on the host; `None` of what was never called
+    lowered: Lowered | None = None  # to run it again; `None` of plain Python
 
 
 def observe_reference(
-    function: Callable[..., Any], call: Call, *, inputs: str, surroundings: str, tools: Tools
+    function: Callable[..., Any], call: Call, *, role: str, surroundings: str, tools: Tools, inputs: str | None = None
 ) -> Reference:
-    """Lower the reference, then compile and run it unless the store knows the outcome; all ranks do, or none.
+    """Lower another way, then compile it unless the store knows the outcome: all ranks do, or none, as it may wait for them.
 
-    ``inputs`` is a fingerprint of the arguments' values, ``surroundings`` one of environment and hardware.
+    ``surroundings`` is a fingerprint of environment and hardware, ``inputs`` one of the arguments' values: with these it
+    is also run for its output.
 
     Raises:
-        InvalidCaseError: If the reference fails at any stage or returns NaN.
+        InvalidCaseError: If it fails at any stage or returns NaN.
     """
-    tools.progress("tracing the reference")
-    lowered = lower(function, *call, role="reference", clock=tools.clocks.thread, asleep=tools.clocks.asleep)
+    tools.progress(f"tracing the {role}")
+    lowered = lower(
+        function, *call, role=role, clock=tools.clocks.thread, asleep=tools.clocks.asleep, platform=tools.platform
+    )
     tree = jax.tree.structure(lowered.stage.out_info)
-    key = _key("reference", lowered, inputs, surroundings, tree)
+    run = inputs is not None
+    key = _key("reference", lowered, inputs, surroundings, tree) if run else _key("alternative", lowered, surroundings)
     found = tools.store.load(key)
-    if not tools.together.anyone("the reference is not remembered", found is None) and found is not None:
+    if not tools.together.anyone(f"the {role} is not remembered", found is None) and found is not None:
         numbers, outputs = found
-        return Reference(_recalled(lowered, numbers), jax.tree.unflatten(tree, outputs), lowered)
-    tools.progress("compiling the reference")
+        return Reference(_recalled(lowered, numbers), jax.tree.unflatten(tree, outputs) if run else None, lowered)
+    tools.progress(f"compiling the {role}")
     known = _compiled(lowered, tools)
-    tools.progress("running the reference")
-    subject = JittedSubject.of(lowered, call)
-    fresh = subject.fresh()
-    with guarded("running the reference"):
-        output = jax.tree.map(on_host, subject.call(fresh))
-    refuse_nan(output, "the reference's result")
+    output = None
+    if run:
+        tools.progress(f"running the {role}")
+        subject = JittedSubject.of(lowered, call)
+        fresh = subject.fresh()
+        with guarded(f"running the {role}"):
+            output = jax.tree.map(on_host, subject.call(fresh))
+        refuse_nan(output, f"the {role}'s result")
     outputs = jax.tree.leaves(output)
     whole = not any(isinstance(array, Shards) for array in outputs)
     if whole and sum(array.nbytes for array in outputs) <= MAX_STORED_BYTES:
-        tools.store.save(key, _numbers(known), outputs)
+        tools.store.save(key, {"facts": asdict(known.facts), "compile_ns": known.phases.compile_ns}, outputs)
     return Reference(known, output, lowered)
 
 
 def observe_alternatives(
     alternatives: Mapping[str, Alternative], *, surroundings: str, tools: Tools
 ) -> dict[str, ReferenceFacts]:
-    """Compile other ways of doing what the subject does, unless the store knows their facts; none is ever run.
+    """Compile other ways, of which none is ever run, unless the store knows their facts.
 
     Raises:
         InvalidCaseError: If one cannot be traced, lowered or compiled.
     """
     return {
-        name: compile_alternative(
-            alternative.function,
-            (alternative.args, {}),
-            role=f"alternative {name}",
-            surroundings=surroundings,
-            tools=tools,
-        )
-        for name, alternative in sorted(alternatives.items())
+        name: observe_reference(
+            one.function, (one.args, {}), role=f"alternative {name}", surroundings=surroundings, tools=tools
+        ).known
+        for name, one in sorted(alternatives.items())
     }
-
-
-def compile_alternative(
-    function: Callable[..., Any], call: Call, *, role: str, surroundings: str, tools: Tools
-) -> ReferenceFacts:
-    """Compile a function that is never run, unless the store knows its facts.
-
-    All ranks compile it, or none does, as compiling may wait for the others.
-
-    Raises:
-        InvalidCaseError: If it cannot be traced, lowered or compiled.
-    """
-    tools.progress(f"tracing the {role}")
-    lowered = lower(
-        function, *call, role=role, clock=tools.clocks.thread, asleep=tools.clocks.asleep, platform=tools.platform
-    )
-    key = _key("alternative", lowered, surroundings)
-    found = tools.store.load(key)
-    if not tools.together.anyone(f"the {role} is not remembered", found is None) and found is not None:
-        return _recalled(lowered, found[0])
-    tools.progress(f"compiling the {role}")
-    known = _compiled(lowered, tools)
-    tools.store.save(key, _numbers(known), [])
-    return known
 
 
 def _key(kind: str, lowered: Lowered, *others: object) -> str:
     layout = [field.name for field in fields(Facts)]  # another version of this engine measured other facts
     return fingerprint(kind, layout, lowered.fingerprint, lowered.options_text, *others)
-
-
-def _numbers(known: ReferenceFacts) -> dict[str, Any]:
-    return {"facts": asdict(known.facts), "compile_ns": known.phases.compile_ns}
 
 
 def _recalled(lowered: Lowered, numbers: Mapping[str, Any]) -> ReferenceFacts:

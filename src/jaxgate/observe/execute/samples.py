@@ -15,7 +15,7 @@ from jaxgate.observe.arguments.feeder import Call
 from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.arguments.signature import ArgumentKey, argument_keys, explain
 from jaxgate.observe.errors import guarded
-from jaxgate.observe.execute.steps import Further, Stepped, following
+from jaxgate.observe.execute.steps import Misses, Stepped, following
 from jaxgate.observe.execute.subjects import Subject
 from jaxgate.observe.machine.process import has_own_threads
 from jaxgate.observe.tools import Tools
@@ -42,37 +42,11 @@ INLINE = frozenset({"cpu"})
 """Platforms that may run a program before the call returns: the time of a launch is not its own there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sampled:
-    """A bounded sample and what JAX traced and compiled during it (all must be 0).
-
-    Attributes are those of ``Stepped``; plain Python has no ``retraces`` here, its steps say why.
-    """
+@dataclass(slots=True, kw_only=True)
+class Sampled(Misses):
+    """A bounded sample, and what was traced and compiled in it; plain Python has no ``retraces``, its steps say why."""
 
     samples: Samples
-    traces: int
-    compiles: int
-    lowerings: int = 0
-    cache_hits: int = 0
-    retraces: tuple[str, ...] = ()
-
-
-def sample(subject: Subject, stepped: Stepped, tools: Tools, *, apart: bool, contract: Contract) -> Sampled:
-    """Time the subject after its steps, as these threaded its state; only the counters where nothing is to be timed."""
-    if tools.sampling:
-        tools.progress("sampling")
-        if not subject.name and tools.together is ALONE and has_own_threads():
-            _use_up(subject, stepped.next_args, tools.clocks.wall)
-    return take_samples(
-        subject,
-        stepped.next_args,
-        call_ns=stepped.call_ns,
-        single=not tools.sampling,
-        apart=apart,
-        clock=tools.clocks.wall,
-        contract=contract,
-        together=tools.together,
-    )
 
 
 def _use_up(subject: Subject, next_args: NextArgs | None, clock: Clock) -> None:
@@ -84,28 +58,23 @@ def _use_up(subject: Subject, next_args: NextArgs | None, clock: Clock) -> None:
             call = following(subject, next_args, output, call) or subject.again(call)
 
 
-def take_samples(
-    subject: Subject,
-    next_args: NextArgs | None,
-    *,
-    call_ns: int,
-    single: bool,
-    apart: bool,
-    clock: Clock,
-    contract: Contract = "throughput",
-    together: Lockstep = ALONE,
+def sample(
+    subject: Subject, stepped: Stepped, tools: Tools, *, apart: bool, contract: Contract = "throughput"
 ) -> Sampled:
-    """Time bursts of calls within a fixed budget.
+    """Time bursts of calls within a fixed budget, the state threaded as in the steps before.
 
     Every burst starts from the same fresh arguments, made outside the clock, so that a training step does not drift
     into other numbers (or denormal ones) while it is timed. The first burst that traces or compiles is the last.
-    ``call_ns``, the time of one warm call, is for planning. ``single`` takes one burst of one call: only the counters
-    matter. If ``next_args`` does more than moving arrays (an input pipeline), it is not timed: ``apart`` waits for each
-    call alone.
+    Where nothing is to be timed, one burst of one call shows the counters. If ``next_args`` does more than moving arrays
+    (an input pipeline), it is not timed: ``apart`` waits for each call alone.
     """
-    calls, rounds = plan(call_ns, consumed=subject.consumes and next_args is None, contract=contract)
-    if single:
-        calls = rounds = 1
+    next_args, clock, together = stepped.next_args, tools.clocks.wall, tools.together
+    calls = rounds = 1
+    if tools.sampling:
+        tools.progress("sampling")
+        if not subject.name and together is ALONE and has_own_threads():
+            _use_up(subject, next_args, clock)
+        calls, rounds = plan(stepped.call_ns, consumed=subject.consumes and next_args is None, contract=contract)
     calls, rounds = together.first("calls of a burst, and bursts", (calls, rounds))
     burst = calls_apart if apart else calls_in_a_row
     bursts, heard = [], Events()
@@ -118,10 +87,10 @@ def take_samples(
             break  # it is red, and each further call may compile for seconds
     traces = heard.traces_of(subject.name) if subject.name else len(heard.traces)
     missed = _missed(subject, heard)
-    retraces: tuple[str, ...] = ()
+    retraces: list[str] = []
     if subject.name and together.anyone("calling the sample again", missed):
         again = _call_again(subject, next_args, calls=calls, word="retraced" if traces else "recompiled")
-        retraces = again if missed else ()
+        retraces = again if missed else []
     return Sampled(
         samples=Samples(bursts_ns=tuple(bursts), calls_per_burst=calls, contract=contract),
         traces=traces,
@@ -170,7 +139,7 @@ def calls_apart(subject: Subject, call: Call, next_args: NextArgs | None, *, cal
     return spent_ns
 
 
-def _call_again(subject: Subject, next_args: NextArgs | None, *, calls: int, word: str) -> tuple[str, ...]:
+def _call_again(subject: Subject, next_args: NextArgs | None, *, calls: int, word: str) -> list[str]:
     """Make the calls of a burst and one more, explained: who traces again, or whose arguments changed.
 
     Bursts under the clock are not explained, and what they traced is in JAX's caches by now: the argument that changed
@@ -202,7 +171,7 @@ def _call_again(subject: Subject, next_args: NextArgs | None, *, calls: int, wor
             arguments = advance(next_args, output, arguments) or arguments
     late = [line for number, line in moved.items() if number > STEPS]
     lines = late or list(moved.values()) or again
-    return tuple(lines[:MAX_NAMED]) or (f"the sample {word}, the same calls made again did not: cause unknown",)
+    return lines[:MAX_NAMED] or [f"the sample {word}, the same calls made again did not: cause unknown"]
 
 
 def launch_time(subject: Subject, *, platform: str, clock: Clock) -> int | None:
@@ -234,7 +203,7 @@ def _median_ns(subject: Subject, count: int, watch: OwnTime | WallTime, *, what:
     return round(median(taken))
 
 
-def describe_retraces(*calls: Stepped | Further | Sampled) -> tuple[str, ...]:
+def describe_retraces(*calls: Misses) -> tuple[str, ...]:
     """Who traced or compiled again, the root cause first, and what the persistent cache hid of it."""
     lines = [line for one in calls for line in one.retraces]
     hits = sum(one.cache_hits for one in calls)

@@ -5,7 +5,7 @@ Further steps go on from these for half a second, to show what comes at every so
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -28,41 +28,46 @@ from jaxgate.observe.trace.compile_events import Events, record
 from jaxgate.observe.trace.retraces import Blame, Culprit, retrace_lines
 
 
-@dataclass(frozen=True, slots=True)
-class Further:
-    """What was traced and compiled in the last of the further steps (all must be 0).
-
-    Attributes are those of ``Stepped``, and:
-        unseen: What is not threaded though it could be, in words; empty if there is nothing.
-    """
-
-    traces: int = 0
-    compiles: int = 0
-    cache_hits: int = 0
-    retraces: tuple[str, ...] = ()
-    unseen: str = ""
-    later: Mapping[str, int] = field(default_factory=dict)  # what plain Python compiled for the first time, to the step
-    lines: Mapping[str, str] = field(default_factory=dict)  # source lines of these functions
-    steps: int = STEPS  # the number of the last step
-
-
 @dataclass(slots=True)
-class Stepped:
-    """What the threaded steps showed."""
+class Misses:
+    """What was traced and compiled again in some calls; all must be 0."""
 
-    # traces of the subject after the first one: lowering did that, or the first step of plain Python. Of plain Python
-    # those of whatever it calls.
-    traces: int = 0
+    traces: int = 0  # of the subject; of plain Python those of whatever it calls
     lowerings: int = 0  # programs that were lowered on the way: by the subject, or by anything it called
     compiles: int = 0  # programs that the backend was asked to compile for them
     cache_hits: int = 0  # how many of `compiles` the persistent cache answered; the others were compiled
     # for each step that traced or compiled one line per function, the root cause first
     retraces: list[str] = field(default_factory=list)
+
+    def add(self, subject: Subject, culprits: Sequence[Culprit], lines: Sequence[str]) -> None:
+        """Count what some functions did, which these lines say."""
+        self.traces += sum(one.traces for one in culprits if subject.name in ("", one.function))
+        self.lowerings += sum(one.lowerings for one in culprits)
+        self.compiles += sum(one.compiles for one in culprits)
+        self.cache_hits += sum(one.cache_hits for one in culprits)
+        self.retraces += lines
+
+
+@dataclass(slots=True)
+class Further(Misses):
+    """What was traced and compiled in the last of the further steps."""
+
+    unseen: str = ""  # what is not threaded though it could be, in words; empty if there is nothing
+    later: dict[str, int] = field(default_factory=dict)  # what plain Python compiled for the first time, to the step
+    lines: dict[str, str] = field(default_factory=dict)  # source lines of these functions
+    steps: int = STEPS  # the number of the last step
+
+
+@dataclass(slots=True)
+class Stepped(Misses):
+    """What the threaded steps showed; lowering traced the subject, or the first step of plain Python did."""
+
     first_output: Any = None  # output of the first step, on the host
     first_call_ns: int = 0  # time of the first call: its executable is ready, or it is cold and plain Python compiles
     call_ns: int = 0  # time of the last step, to plan the sample with
     step_ns: int = 0  # time from the beginning of the second step to that of the third
     next_args: NextArgs | None = None  # threads the state in later calls too; `None` if nothing is threaded
+    declared: bool = False  # whether somebody said what is threaded, or that nothing is
     last: tuple[Any, Call] | None = None  # result and arguments of the last step, until the steps go on from there
     # what was heard of functions, for steps that follow
     blame: Blame = field(default_factory=lambda: Blame(complete=True))
@@ -72,7 +77,6 @@ class Stepped:
     first: dict[str, int] = field(default_factory=dict)
     first_lines: dict[str, str] = field(default_factory=dict)
     left: LeftBehind = field(default_factory=LeftBehind)  # what each step of plain Python leaves behind
-    further: Further = Further()  # what steps that went on from the last one showed
 
 
 @uncollected()
@@ -92,7 +96,7 @@ def take_steps(
     Raises:
         InvalidCaseError: If a call fails, ranks are given other arguments, it gives nothing to wait for, or the result is not a number.
     """
-    stepped = Stepped(next_args=next_args)
+    stepped = Stepped(next_args=next_args, declared=next_args is not None)
     call = subject.fresh()
     before: tuple[ArgumentKey, ...] = ()
     begin = 0
@@ -128,11 +132,7 @@ def take_steps(
             lines = retrace_lines(
                 f"step {step}", culprits, subject=subject.name, before=before, after=seen, names=subject.names
             )
-        stepped.retraces += lines
-        stepped.traces += sum(one.traces for one in culprits if subject.name in ("", one.function))
-        stepped.lowerings += sum(culprit.lowerings for culprit in culprits)
-        stepped.compiles += sum(culprit.compiles for culprit in culprits)
-        stepped.cache_hits += sum(culprit.cache_hits for culprit in culprits)
+        stepped.add(subject, culprits, lines)
         before = seen
         if subject.reads_results or step == STEPS:
             refuse_nan(output, f"the {subject.role}'s result at step {step}")
@@ -163,15 +163,12 @@ MORE_NS = 500_000_000
 
 
 @uncollected()
-def take_further_steps(
-    subject: Subject, stepped: Stepped, *, declared: bool, clock: Clock, together: Lockstep = ALONE
-) -> Further:
+def take_further_steps(subject: Subject, stepped: Stepped, *, clock: Clock, together: Lockstep = ALONE) -> Further:
     """Go on from the steps until one traces or compiles again.
 
     What misses for the first time does not count, nor what that takes: a loop that looks at its state at every fifth
     step compiles that once. What a step gives is not looked at: numbers may drift as far as they would in a sample. If
-    ``stepped`` retraced it is red already, and nothing more is done. ``declared`` means that somebody said what is
-    threaded, or that nothing is. Several ranks do not go on.
+    ``stepped`` retraced it is red already, and nothing more is done. Several ranks do not go on.
 
     Returns:
         What was seen. A step that fails, or that there are no arguments for, is the end: the first ones went well.
@@ -181,14 +178,11 @@ def take_further_steps(
     least = stepped.next_args.count if isinstance(stepped.next_args, Requests) else 0  # all of them must be seen
     if (stepped.retraces and not least) or together is not ALONE:  # ranks would have to agree before each of them
         return Further(unseen=f"of {least} requests {STEPS} were called" if least > STEPS else "")
-    unseen = ""
-    if not declared and subject.name and not subject.consumes:
-        args, name, unseen = undeclared_state(output, call[0], subject.names)
+    spent_ns, found = 0, Further()
+    if not stepped.declared and subject.name and not subject.consumes:
+        args, name, found.unseen = undeclared_state(output, call[0], subject.names)
         if args is not None:
             return _threaded(subject, stepped, name, (args, call[1]), call)
-    spent_ns, last = 0, STEPS
-    later: dict[str, int] = {}
-    lines: dict[str, str] = {}
     before = argument_keys(*call, subject.names, subject.static)
     # What was left behind once is left by the process; one more step, however long, tells it from what each step leaves.
     sure = STEPS + (not subject.name and stepped.left.any)
@@ -197,39 +191,46 @@ def take_further_steps(
             break
         begin = clock()
         try:
-            threaded = following(subject, stepped.next_args, output, call)
-            if threaded is None and stepped.next_args is not None:
-                break  # who threads the state has no more of it
-            call = subject.again(call) if threaded is None else threaded
-            seen = argument_keys(*call, subject.names, subject.static)
-            with record(explain=True, others=not subject.name) as events, guarded(f"step {step}"):
-                output = subject.call(call)
+            taken = _go_on(subject, stepped.next_args, output, call, f"step {step}")
         except InvalidCaseError as error:
-            return _broken_off(error, Further(later=later, lines=lines, steps=last), wanted=step <= least)
-        last = step
+            return _broken_off(error, found, wanted=step <= least)
+        if taken is None:
+            break
+        output, call, seen, events = taken
+        found.steps = step
         culprits = stepped.blame.culprits(events)
         again = [culprit for culprit in culprits if culprit.key in stepped.missed or culprit.function == subject.name]
         if again:
             return _found(subject, f"step {step}", again, before, seen)
         stepped.missed |= {culprit.key for culprit in culprits}
         first = _compiled_here(events, culprits)
-        later, lines = {**later, **dict.fromkeys(first, step)}, {**lines, **first}
+        found.later |= dict.fromkeys(first, step)
+        found.lines |= first
         spent_ns += 0 if culprits else clock() - begin
         before = seen
-    if not subject.name and last > STEPS:
-        stepped.left.look((output, call), steps=last - STEPS)
-    return Further(unseen=unseen, later=later, lines=lines, steps=last)
+    more = found.steps - STEPS
+    if not subject.name and more:
+        stepped.left.look((output, call), steps=more)
+    return found
 
 
-def _broken_off(error: InvalidCaseError, seen: Further, *, wanted: bool) -> Further:
-    """What was seen before a step failed: its author may have meant no further step.
-
-    Raises:
-        InvalidCaseError: If the step was wanted.
-    """
+def _broken_off(error: InvalidCaseError, found: Further, *, wanted: bool) -> Further:
+    """What was found before a step failed, unless that was wanted: its author may have meant no further step."""
     if wanted:
         raise error
-    return replace(seen, unseen=f"{error}: no more steps are counted")
+    return replace(found, unseen=f"{error}: no more steps are counted")
+
+
+def _go_on(
+    subject: Subject, next_args: NextArgs | None, output: Any, call: Call, step: str
+) -> tuple[Any, Call, tuple[ArgumentKey, ...], Events] | None:
+    """Result, arguments, their keys and events of one more step; ``None`` where who threads the state has no more of it."""
+    threaded = subject.again(call) if next_args is None else following(subject, next_args, output, call)
+    if threaded is None:
+        return None
+    seen = argument_keys(*threaded, subject.names, subject.static)
+    with record(explain=True, others=not subject.name) as events, guarded(step):
+        return subject.call(threaded), threaded, seen, events
 
 
 def _compiled_here(events: Events, culprits: Sequence[Culprit]) -> dict[str, str]:
@@ -270,9 +271,6 @@ def _found(
     subject: Subject, step: str, culprits: Sequence[Culprit], before: Sequence[ArgumentKey], seen: Sequence[ArgumentKey]
 ) -> Further:
     lines = retrace_lines(step, culprits, subject=subject.name, before=before, after=seen, names=subject.names)
-    return Further(
-        traces=sum(one.traces for one in culprits if subject.name in ("", one.function)),
-        compiles=sum(one.compiles for one in culprits),
-        cache_hits=sum(one.cache_hits for one in culprits),
-        retraces=tuple(lines),
-    )
+    found = Further()
+    found.add(subject, culprits, lines)
+    return found

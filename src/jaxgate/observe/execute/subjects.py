@@ -39,6 +39,8 @@ class JittedSubject:
         name: Its name in JAX's events; empty where whatever it calls counts.
         names: Names of its positional arguments.
         static: Names of the arguments whose values are part of the program.
+        given: The arguments that it was made with.
+        devices: Where it runs, by their numbers; of plain Python once it has been called.
         reads_results: Whether Python reads its results anyway, so that those of every step may be looked at.
         consumes: Whether a call eats arguments, so that one that threads nothing needs fresh ones.
         first_fed: Arguments of the first call, as it left them: some are consumed.
@@ -47,18 +49,18 @@ class JittedSubject:
 
     reads_results = False
 
-    def __init__(self, lowered: Lowered, feeder: Feeder) -> None:
+    def __init__(self, lowered: Lowered, feeder: Feeder, devices: tuple[jax.Device, ...] = ()) -> None:
         self.function, self.role, self.name = lowered.called, lowered.role, lowered.name
         self.names, self.static = lowered.names, _static_names(lowered, feeder.call[1])
-        self.fresh, self.consumes = feeder.fresh, feeder.copies
+        self.fresh, self.consumes, self.given = feeder.fresh, feeder.copies, feeder.call
+        self.devices, self._jitted = devices, lowered.function
         self.first_fed: Call = ((), {})
-        self._call = feeder.call
         self.following: list[int | Given] = []
 
     @classmethod
-    def of(cls, lowered: Lowered, call: Call) -> JittedSubject:
+    def of(cls, lowered: Lowered, call: Call, devices: tuple[jax.Device, ...] = ()) -> JittedSubject:
         """The subject of a function and its arguments."""
-        return cls(lowered, Feeder(call, donates=any(leaf.donated for leaf in lowered.signature)))
+        return cls(lowered, Feeder(call, donates=any(leaf.donated for leaf in lowered.signature)), devices)
 
     def again(self, _: Call) -> Call:
         """The arguments of the next call where nothing of a call is threaded into it."""
@@ -87,7 +89,7 @@ class JittedSubject:
             lowered.stage,
             input_shardings(program.executable),
             given=given,
-            call=self._call,
+            call=self.given,
             following=self.following,
         )
 
@@ -98,6 +100,12 @@ class JittedSubject:
     def call(self, call: Call) -> Any:
         """Call it once and wait."""
         return jax.block_until_ready(self.function(*call[0], **call[1]))
+
+    def on_copies(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the jitted function with other arguments; with copies, where it consumes them."""
+        if self.consumes:
+            args, kwargs = jax.tree.map(lambda x: x.copy() if isinstance(x, jax.Array) else x, (args, kwargs))
+        return self._jitted(*args, **kwargs)
 
 
 def _alive(tree: Any) -> list[jax.Array]:
@@ -128,14 +136,13 @@ class EagerSubject:
 
     Attributes are those of ``JittedSubject``, and:
         consumed: Places, among the leaves of the arguments, of the arrays that the first call donated.
-        devices: Where it ran, by their numbers.
     """
 
     name, static, reads_results = "", frozenset[str](), True
 
     def __init__(self, function: Callable[..., Any], call: Call, role: str) -> None:
         self.function, self.role, self.names = function, role, argument_names(function, len(call[0]))
-        self._call = call
+        self.given = call
         self._kept = {id(item): item for item in _identified(call)}
         self.consumed: frozenset[int] = frozenset()
         self.devices: tuple[jax.Device, ...] = ()
@@ -151,7 +158,7 @@ class EagerSubject:
         Raises:
             InvalidCaseError: If one of them cannot be copied.
         """
-        (args, kwargs), memo = self._call, dict(self._kept)
+        (args, kwargs), memo = self.given, dict(self._kept)
 
         def copied(name: str, value: Any) -> Any:
             try:
