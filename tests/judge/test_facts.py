@@ -178,16 +178,15 @@ def test_a_fact_that_nobody_knows_is_not_judged():
     assert "temp_bytes" not in compared({"temp_bytes": None}, {"temp_bytes": None})
 
 
-def test_a_fact_that_could_not_be_had_says_why():
+@pytest.mark.parametrize(
+    ("unknown", "why"),
+    [({"launches": "another profile is open"}, "another profile is open"), ({}, "it cannot be compared")],
+)
+def test_a_fact_that_could_not_be_had_says_why(unknown, why):
     """The baseline has it, today has not: it is not compared, and the reason stands beside it."""
-    now = measurement(facts={"launches": None}, unknown={"launches": "another profile is open"})
-    (found,) = [f for f in compare_facts(Difference(now, baseline())) if f.name == "launches"]
+    found = compared({"launches": None}, {}, unknown=unknown)["launches"]
     assert found.status is Status.INVALID
-    assert found.detail == "the baseline has it, today's measurement does not: another profile is open"
-    (found,) = [
-        f for f in compare_facts(Difference(measurement(facts={"launches": None}), baseline())) if f.name == "launches"
-    ]
-    assert found.detail.endswith("does not: it cannot be compared")
+    assert found.detail == f"the baseline has it, today's measurement does not: {why}"
 
 
 @pytest.mark.parametrize(
@@ -205,22 +204,13 @@ def test_a_fact_that_could_not_be_had_says_why():
 )
 def test_what_another_compiler_made_of_it_is_not_the_codes(now, here, then, status, environment):
     """Red where today is worse than the baseline's program here and than what was recorded; neither alone is green."""
-    recorded = replace(baseline().facts, temp_bytes=then)
-    found = list(
-        compare_facts(
-            Difference(
-                measurement(facts={"temp_bytes": now}, environment=ENVIRONMENT | {"jaxlib": "0.12.0"}),
-                baseline(facts={"temp_bytes": here}),
-            ),
-            recorded=recorded,
-        )
-    )
+    today = measurement(facts={"temp_bytes": now}, environment=ENVIRONMENT | {"jaxlib": "0.12.0"})
+    difference = Difference(today, baseline(facts={"temp_bytes": here}))
+    found = list(compare_facts(difference, recorded=replace(baseline().facts, temp_bytes=then)))
     (fact,) = [finding for finding in found if (finding.kind, finding.name) == ("fact", "temp_bytes")]
     assert (fact.status, fact.now, fact.against, fact.recorded) == (status, now, here, then)
-    own = [finding for finding in found if finding.kind == "environment"]
-    assert [(f.name, f.status, f.now, f.against) for f in own] == (
-        [("temp_bytes", Status.UNDECIDED, here, then)] if environment else []
-    )
+    own = [(f.name, f.status, f.now, f.against) for f in found if f.kind == "environment"]
+    assert own == ([("temp_bytes", Status.UNDECIDED, here, then)] if environment else [])
     assert {finding.status for finding in found if finding.name != "temp_bytes"} == {Status.SAME}
 
 
@@ -305,14 +295,8 @@ def test_a_loop_whose_length_is_not_known_any_more_is_no_gain(histogram, facts, 
 
 
 GPU = HardwareKey(platform="gpu", device_kind="NVIDIA H200", devices=1)
-BETTER = {
-    "argument_bytes": -1,
-    "output_bytes": -1,
-    "aliased_bytes": 1,
-    "temp_bytes": -1,
-    "xla_flops": -1,
-    "xla_bytes": -1,
-}
+BETTER = {name: 1 if name == "aliased_bytes" else -1 for name in (
+    "argument_bytes", "output_bytes", "aliased_bytes", "temp_bytes", "xla_flops", "xla_bytes")}  # fmt: skip
 """What the compiler makes of a program, and which way is better."""
 
 
@@ -390,9 +374,8 @@ def test_anything_else_that_differs_may_explain_a_gain(changes):
 
 def test_a_gain_within_a_tolerance_is_no_edit():
     """The fingerprint does not know the order of independent lines, which moves a compiler's figures a little."""
-    own = [Tolerance(fact="temp_bytes", relative=0.0, absolute=0, why="a finer tolerance")]
-    findings = compare_facts(Difference(measurement(facts={"temp_bytes": FACTS.temp_bytes - 1}), baseline()), own)
-    assert {f.name: f.status for f in findings}["temp_bytes"] is Status.IMPROVED
+    before = FACTS.temp_bytes
+    assert tolerated("temp_bytes", before - 1, before).status is Status.IMPROVED
 
 
 @pytest.mark.parametrize("name", ["host_reads", "python_calls", "jax_calls"])

@@ -63,21 +63,22 @@ def test_a_fact_within_its_waiver_passes_and_stays_visible():
     assert (status, word) == (Status.WAIVED, "WAIVED")
 
 
-@pytest.mark.parametrize(("value", "status"), [(42_000, Status.WAIVED), (42_001, Status.REGRESSED)])
-def test_up_to_is_the_worst_value_accepted(value, status):
-    """The value itself is accepted, one byte more is not."""
-    assert waived(judged({"temp_bytes": value}), waiver()).status is status
-
-
 @pytest.mark.parametrize(
-    ("value", "up_to", "status"),
-    [(8_000, 8_000, Status.WAIVED), (7_999, 8_000, Status.REGRESSED), (0, 1e9, Status.REGRESSED)],
+    ("fact", "value", "up_to", "today", "status"),
+    [
+        ("temp_bytes", 42_000, 42_000, TODAY, Status.WAIVED),
+        ("temp_bytes", 42_001, 42_000, TODAY, Status.REGRESSED),
+        ("donated_bytes", 8_000, 8_000, TODAY, Status.WAIVED),  # where higher is better it is the least
+        ("donated_bytes", 7_999, 8_000, TODAY, Status.REGRESSED),
+        ("donated_bytes", 0, 1e9, TODAY, Status.REGRESSED),  # and a large number accepts nothing
+        ("temp_bytes", 40_000, 42_000, date(2026, 12, 31), Status.WAIVED),
+        ("temp_bytes", 40_000, 42_000, date(2027, 1, 1), Status.REGRESSED),
+    ],
 )
-def test_where_higher_is_better_up_to_is_the_least(value, up_to, status):
-    """donated_bytes: fewer than accepted is red; a large number there does not accept everything."""
-    verdict = waived(judged({"donated_bytes": value}), waiver("donated_bytes", up_to))
-    assert finding(verdict, "donated_bytes").status is status
-    assert verdict.fails is (status is Status.REGRESSED)
+def test_what_is_accepted_up_to_which_day(fact, value, up_to, today, status):
+    """The value itself is accepted, one unit more is not; it applies on its last day and not on the next."""
+    verdict = waived(judged({fact: value}), waiver(fact, up_to), today=today)
+    assert (finding(verdict, fact).status, verdict.fails) == (status, status is Status.REGRESSED)
 
 
 CLAIMS = {
@@ -116,17 +117,6 @@ def test_a_waiver_holds_for_its_case_alone():
     """Another case of the same quantity, and another quantity of the case, cover nothing."""
     red = judged({"temp_bytes": 40_000})
     assert waived(red, waiver(case="scan/other"), waiver("xla_bytes")) == red
-
-
-# Until when
-
-
-@pytest.mark.parametrize(
-    ("today", "status"), [(date(2026, 12, 31), Status.WAIVED), (date(2027, 1, 1), Status.REGRESSED)]
-)
-def test_the_last_day_counts(today, status):
-    """It applies on its last day and not on the next."""
-    assert waived(judged({"temp_bytes": 40_000}), waiver(), today=today).status is status
 
 
 def test_an_expired_waiver_says_so():
