@@ -8,7 +8,6 @@ from support.factories import CASE, measurement, record
 from jaxgate.judge.difference import NO_SOURCE, Difference
 from jaxgate.judge.time import FLOOR_NS, TIMES, against_stored
 from jaxgate.judge.verdict import judge
-from jaxgate.model.baseline import StoredBaseline
 from jaxgate.model.decision import Status
 from jaxgate.model.machine import HardwareKey
 from jaxgate.model.numbers import Samples
@@ -91,26 +90,8 @@ ELSEWHERE = {
 @pytest.mark.parametrize(("now", "before"), ELSEWHERE.values(), ids=ELSEWHERE)
 def test_where_the_stored_time_says_nothing(now, before):
     """There it was another call, or another machine."""
-    known = stored()
-    changed = replace(slow(), **now)
-    assert (
-        against_stored(
-            Difference(
-                changed,
-                StoredBaseline(baseline=known.baseline, path=known.path, **({"borrowed": False} | before)).baseline,
-            ),
-            StoredBaseline(baseline=known.baseline, path=known.path, **({"borrowed": False} | before)),
-        )
-        is None
-    )
-
-
-def test_what_somebody_set_may_be_what_is_slow():
-    """The machine and its libraries are the same, so that the stored time speaks."""
-    now = slow()
-    changed = replace(now, environment={**now.environment, "XLA_FLAGS": "--xla_slow"})
-    verdict = judged(changed, stored())
-    assert (verdict.status, verdict.fails) == (Status.SLOWER, True)
+    known = stored(**before)
+    assert against_stored(Difference(replace(slow(), **now), known.baseline), known) is None
 
 
 PATCH = {"jax": "0.10.2", "jaxlib": "0.10.3", "python": "3.11"}
@@ -184,17 +165,18 @@ def test_what_generates_no_code_is_no_other_compiler(changed):
     assert "compiler" not in verdict.time.reason
 
 
-@pytest.mark.parametrize("changed", [{"jaxlib": "0.10.3"}, {"jax": "0.10.3"}, {"python": "3.12"}, {"numpy": "2.9"}])
+@pytest.mark.parametrize(
+    "changed",
+    [{"jaxlib": "0.10.3"}, {"jax": "0.10.3"}, {"python": "3.12"}, {"numpy": "2.9"}, {"XLA_FLAGS": "--xla_slow"}, {}],
+    ids=str,
+)
 def test_the_factor_holds_whatever_changed_around(changed):
-    """Not for the same executable alone: where no duel could be run, too."""
-    verdict = judged(slow(environment={**measurement().environment, **changed}), stored())
-    assert (verdict.status, verdict.fails) == (Status.SLOWER, True)
-
-
-def test_other_input_values_do_not_excuse_a_factor():
-    """Shapes are the same, and nobody has said that they need more work."""
-    verdict = judged(slow(fingerprints=replace(measurement().fingerprints, inputs="i1")), stored())
-    assert (verdict.status, verdict.fails) == (Status.SLOWER, True)
+    """Not for the same executable alone: where no duel could be run, too, and for other input values of the same shapes."""
+    now = slow(environment={**measurement().environment, **changed})
+    other_values = replace(now, fingerprints=replace(now.fingerprints, inputs="i1"))
+    for one in (now, other_values):
+        verdict = judged(one, stored())
+        assert (verdict.status, verdict.fails) == (Status.SLOWER, True)
 
 
 def test_a_changed_program_that_no_duel_could_time_is_not_called_outside_of_itself():

@@ -27,14 +27,7 @@ from jaxgate.model.verdict import Finding
 ONCE = ("trace_ns", "lower_ns", "compile_ns", "first_call_ns")
 SECOND = 1_000_000_000
 QUICK = Phases(
-    trace_ns=SECOND,
-    trace_wait_ns=0,
-    lower_ns=SECOND,
-    compile_ns=SECOND,
-    first_call_ns=SECOND,
-    host_ns=1_000_000,
-    dispatch_ns=100_000,
-    yardstick_ns=2_000_000,
+    trace_wait_ns=0, host_ns=1_000_000, dispatch_ns=100_000, yardstick_ns=2_000_000, **dict.fromkeys(ONCE, SECOND)
 )
 LIMITS = dict.fromkeys(ONCE, 1_850_000_000) | {
     "trace_wait_ns": 1_750_000_000,  # 1 s, and 75 % of a second of tracing
@@ -185,23 +178,18 @@ def test_what_is_not_identical_is_judged_in_every_phase(changes):
 @pytest.mark.parametrize(
     ("source", "judged"), [("s0", set()), ("s1", {"host_ns", "first_call_ns"}), (None, {"host_ns", "first_call_ns"})]
 )
-def test_around_identical_programs_python_of_another_source_is_judged_as_a_whole(source, judged):
+@pytest.mark.parametrize(("first_call_ns", "beyond"), [(4_900_000_000, True), (4_800_000_000, False)])
+def test_around_identical_programs_python_of_another_source_is_judged_as_a_whole(source, judged, first_call_ns, beyond):
     """Its first call may take 3 s more, as it imports what no test before it has imported."""
-    programs = (launched_program(),)
     before = replace(QUICK, lower_ns=None)
-    slow = {"host_ns": SECOND, "first_call_ns": 4_900_000_000}
-    prints = replace(FINGERPRINTS, source=source)
-    now = measurement(phases=replace(before, **slow), eager=True, launched_programs=programs, fingerprints=prints)
-    known = record(phases=before, eager=True, launched_programs=programs)
+    plain = {"eager": True, "launched_programs": (launched_program(),)}
+    slow = replace(before, host_ns=SECOND, first_call_ns=first_call_ns)
+    now = measurement(phases=slow, fingerprints=replace(FINGERPRINTS, source=source), **plain)
+    known = record(phases=before, **plain)
     difference = Difference(now, known.baseline)
     assert difference.why_not_identical == ""
-    found = {one.name: one for one in compare_phases(difference, known) if one.status is Status.REGRESSED}
-    assert set(found) == judged
-    now = replace(now, phases=replace(now.phases, first_call_ns=4_800_000_000))
-    found = {
-        one.name for one in compare_phases(Difference(now, known.baseline), known) if one.status is Status.REGRESSED
-    }
-    assert found == judged - {"first_call_ns"}
+    found = {one.name for one in compare_phases(difference, known) if one.status is Status.REGRESSED}
+    assert found == (judged if beyond else judged - {"first_call_ns"})
 
 
 @pytest.mark.parametrize("name", ["jax", "jaxlib", "python"])
@@ -277,47 +265,33 @@ def settled(*launches, wanted=2):
     return own
 
 
-def test_what_every_process_says_stays_red():
-    assert settled(AGAIN, AGAIN) == replace(RED, detail="confirmed in 2 fresh processes")
-    assert settled(AGAIN, wanted=1) == replace(RED, detail="confirmed in 1 fresh processes")
-
-
-@pytest.mark.parametrize("launches", [(QUICK,), (QUICK, AGAIN), (AGAIN, QUICK)], ids=["first", "again", "second"])
-def test_what_one_process_does_not_see_again_is_not_red(launches):
-    """One that is within the limit is enough: undecided, and which one it was."""
-    found = settled(*launches)
-    number = 1 + launches.index(QUICK)
-    assert (found.status, found.detail) == (Status.UNDECIDED, f"it was not confirmed by fresh process {number} of 2")
-
-
-def test_the_limit_is_the_same_in_a_fresh_process():
-    """At the limit it did not come again, one nanosecond beyond it did."""
-    assert settled(AGAIN, replace(AGAIN, compile_ns=1_850_000_000)).status is Status.UNDECIDED
-    assert settled(AGAIN, AGAIN).status is Status.REGRESSED
-
-
-def test_a_fresh_process_has_its_own_yardstick():
-    """The machine may be busy only while it runs; then what it says is no confirmation."""
-    busy = replace(AGAIN, yardstick_ns=4_000_000)
-    assert settled(AGAIN, busy).status is Status.UNDECIDED
-    assert settled(AGAIN, replace(busy, compile_ns=3_700_000_001)).status is Status.REGRESSED
+LOST = "it could not be confirmed: "
+NOT_SEEN = "it was not confirmed by fresh process {} of 2"
+BUSY = replace(AGAIN, yardstick_ns=4_000_000)
 
 
 @pytest.mark.parametrize(
-    ("launches", "why"),
+    ("launches", "status", "detail"),
     [
-        (("a fresh process failed: killed",), "a fresh process failed: killed"),
-        ((AGAIN, "a fresh process recorded nothing"), "a fresh process recorded nothing"),
-        ((replace(AGAIN, compile_ns=None),), "it came out of a cache"),
-        ((AGAIN,), "no fresh process says anything"),
-        ((), "no fresh process says anything"),
+        ((AGAIN, AGAIN), Status.REGRESSED, "confirmed in 2 fresh processes"),
+        # one that is within the limit is enough; at the limit it did not come again, one nanosecond beyond it did
+        ((QUICK,), Status.UNDECIDED, NOT_SEEN.format(1)),
+        ((QUICK, AGAIN), Status.UNDECIDED, NOT_SEEN.format(1)),
+        ((AGAIN, QUICK), Status.UNDECIDED, NOT_SEEN.format(2)),
+        ((AGAIN, replace(AGAIN, compile_ns=1_850_000_000)), Status.UNDECIDED, NOT_SEEN.format(2)),
+        # the machine may be busy only while a fresh process runs: it has its own yardstick
+        ((AGAIN, BUSY), Status.UNDECIDED, NOT_SEEN.format(2)),
+        ((AGAIN, replace(BUSY, compile_ns=3_700_000_001)), Status.REGRESSED, "confirmed in 2 fresh processes"),
+        # what cannot be confirmed is neither green nor an accusation
+        (("a fresh process failed: killed",), Status.INVALID, f"{LOST}a fresh process failed: killed"),
+        ((AGAIN, "a fresh process recorded nothing"), Status.INVALID, f"{LOST}a fresh process recorded nothing"),
+        ((replace(AGAIN, compile_ns=None),), Status.INVALID, f"{LOST}it came out of a cache"),
+        ((AGAIN,), Status.INVALID, f"{LOST}no fresh process says anything"),
+        ((), Status.INVALID, f"{LOST}no fresh process says anything"),
     ],
-    ids=["fails", "the second fails", "not measured", "one too few", "none"],
 )
-def test_what_cannot_be_confirmed_is_invalid(launches, why):
-    """Neither green nor an accusation, with the reason."""
-    found = settled(*launches)
-    assert (found.status, found.detail) == (Status.INVALID, f"it could not be confirmed: {why}")
+def test_what_fresh_processes_make_of_a_red_phase(launches, status, detail):
+    assert settled(*launches) == replace(RED, status=status, detail=detail)
 
 
 def test_only_red_phases_are_settled():
