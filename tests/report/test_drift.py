@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
 
 import pytest
 from support.history_points import day, named, point, refreshes
@@ -29,7 +28,6 @@ STEP = Step(
     commit="1a2b3c4d5e",
     last_before="0f9e8d7c6b",
     runs=3,
-    sure=7.0,
 )
 
 
@@ -78,7 +76,7 @@ def test_a_step_is_one_line():
     )
     dirty = replace(STEP, last_before=STEP.commit)
     assert "(commit 1a2b3c4, or not committed then)" in step_line(dirty)
-    exact = replace(STEP, quantity="temp_bytes", before=1000.0, after=2000.0, ratio=2.0, sure=inf)
+    exact = replace(STEP, quantity="temp_bytes", before=1000.0, after=2000.0, ratio=2.0)
     assert step_line(exact).startswith("temp_bytes 1 kB → 2 kB = 2.00 × on 2026-06-01 (")
 
 
@@ -92,7 +90,6 @@ def test_creep_is_one_line():
         since="2026-03-02T12:00:00+00:00",
         runs=40,
         commits=("1a2b3c4d", "9f8e7d6c"),
-        sure=6.0,
     )
     assert creep_line(creep) == (
         "time creeps: 3.2 % [2, 4.4] in 40 runs since 2026-03-02, no single step (commits 1a2b3c4 … 9f8e7d6)"

@@ -60,5 +60,5 @@ def test_each_move_is_a_step_with_its_commits():
     known = points("collectives", 0, 0, 2, 2, 2, 3)
     first, second = fact_steps((*known[:1], *odd, *imported, *known[1:]), "collectives")
     assert (first.before, first.after, first.ratio, first.run, first.runs) == (0, 2, inf, "2", 3)
-    assert (first.commit, first.last_before, first.sure) == (commit(2), commit(1), inf)
+    assert (first.commit, first.last_before) == (commit(2), commit(1))
     assert (second.before, second.after, second.ratio, second.runs) == (2, 3, pytest.approx(1.5), 1)

@@ -73,7 +73,6 @@ def fact_steps(points: Sequence[HistoryPoint], name: str) -> tuple[Step, ...]:
             commit=known[place].commit,
             last_before=known[place - 1].commit,
             runs=end - place,
-            sure=inf,
         )
         for place, end in pairwise((*places, len(known)))
     )
@@ -133,10 +132,28 @@ def chain_times(points: Iterable[HistoryPoint]) -> Chain | None:
     Runs against something else and imported ones are no links. A baseline whose ratio to the others nobody measured
     begins a new chain.
     """
-    builder = _Builder()
+    walk: _Walk | None = None
+    newest: HistoryPoint | None = None
     for point in comparable(points):
-        builder.add(point)
-    return builder.chain()
+        baseline = point.baseline
+        if baseline is None and not point.recorded:
+            continue  # never recorded: nothing to relate it to
+        newest = point
+        if baseline is None:
+            if walk is None:
+                walk = _Walk(_recorded(point))
+                walk.points.append(ChainPoint(point=point, value=0.0))
+            continue
+        if walk is None:
+            walk = _Walk(baseline)
+        elif not walk.follow(baseline):
+            gap = f"no duel holds the baseline of {_named(baseline)} against that of {_named(walk.baseline)}"
+            walk = _Walk(baseline, gap)
+        walk.add(point)
+    if walk is None or newest is None:
+        return None
+    anchor = walk.anchors[walk.baseline]
+    return Chain(points=tuple(walk.points), since=walk.since, anchor=anchor, newest=newest, gap=walk.gap)
 
 
 def drift_of(chain: Chain) -> Drift:
@@ -177,87 +194,44 @@ def _is_unchanged(point: HistoryPoint) -> bool:
     return bool(point.recorded and point.baseline and point.program and point.program == point.baseline.program)
 
 
-class _Builder:
-    """Walks a history and knows the place of each baseline that it met."""
+class _Walk:
+    """One chain, from its first baseline on: the place of each baseline that was met, and the runs."""
 
-    def __init__(self) -> None:
-        self._anchors: dict[BaselineName, Anchor] = {}
-        self._points: list[ChainPoint] = []
+    def __init__(self, first: BaselineName, gap: str = "") -> None:
+        self.since, self.gap = first.date, gap
+        self.baseline = first  # of the newest run
+        self.anchors = {first: Anchor()}
+        self.points: list[ChainPoint] = []
         self._seen: list[HistoryPoint] = []
-        self._since = self._gap = ""
-        self._baseline: BaselineName | None = None
-        self._newest: HistoryPoint | None = None
         self._linking: dict[BaselineName, HistoryPoint] = {}
 
+    def follow(self, baseline: BaselineName) -> bool:
+        """Find the place of the next run's baseline; tells whether anybody measured it."""
+        if baseline not in self.anchors:  # else branches of one project take turns in a history
+            before, link = self.anchors[self.baseline], self._link(baseline, self.baseline)
+            same = bool(baseline.program) and baseline.program == self.baseline.program
+            if same and (link is None or not link.error):  # recorded again: no refresh that anybody measured
+                self.anchors[baseline] = before
+            elif link is None:
+                return False
+            else:
+                self.anchors[baseline] = Anchor(value=before.value + log(link.ratio), links=(*before.links, link))
+        self.baseline = baseline
+        return True
+
     def add(self, point: HistoryPoint) -> None:
-        """Take the next run."""
-        baseline = point.baseline
-        if baseline is None:
-            if not point.recorded:
-                return  # never recorded: nothing to relate it to
-            baseline = BaselineName(
-                program=point.program, folder=point.folder, commit=point.commit, date=point.moment[:10]
-            )
-            if self._begins(baseline):
-                self._points.append(ChainPoint(point=point, value=0.0))
-            self._newest = point
-            return
-        if self._baseline is None:
-            self._begins(baseline)
-        elif baseline != self._baseline:
-            self._follow(baseline)
+        """Take a run against the baseline that was followed."""
         found = own_ratio(point)
         if found is not None:
-            anchor = self._anchors[baseline]
-            before = self._points[-1] if self._points else None
-            links = () if before is None else self._between(before.point.baseline, anchor)
-            follows = before is not None and len(links) == 1 and self._linking.get(baseline) is before.point
+            anchor = self.anchors[self.baseline]
+            before = self.points[-1].point if self.points else None
+            links = () if before is None else self._between(before.baseline, anchor)
+            follows = before is not None and len(links) == 1 and self._linking.get(self.baseline) is before
             value, error = found
-            self._points.append(
+            self.points.append(
                 ChainPoint(point=point, value=anchor.value + value, error=error, links=links, follows_link=follows)
             )
         self._seen.append(point)
-        self._newest = point
-
-    def chain(self) -> Chain | None:
-        """The chain of all runs."""
-        if self._newest is None or self._baseline is None:
-            return None
-        return Chain(
-            points=tuple(self._points),
-            since=self._since,
-            anchor=self._anchors[self._baseline],
-            newest=self._newest,
-            gap=self._gap,
-        )
-
-    def _begins(self, baseline: BaselineName) -> bool:
-        """Make a baseline the first of a chain, unless there is one already."""
-        if self._baseline is not None:
-            return False
-        self._baseline, self._since = baseline, baseline.date
-        self._anchors[baseline] = Anchor()
-        return True
-
-    def _follow(self, baseline: BaselineName) -> None:
-        """Find the place of another baseline; begin a new chain where nobody measured it."""
-        assert self._baseline is not None  # the caller met one
-        if baseline in self._anchors:  # branches of one project take turns in a history
-            self._baseline = baseline
-            return
-        before = self._anchors[self._baseline]
-        link = self._link(baseline, self._baseline)
-        same = bool(baseline.program) and baseline.program == self._baseline.program
-        if same and (link is None or not link.error):  # recorded again: no refresh that anybody measured
-            self._anchors[baseline], self._baseline = before, baseline
-            return
-        if link is None:
-            self._gap = f"no duel holds the baseline of {_named(baseline)} against that of {_named(self._baseline)}"
-            self._anchors, self._points, self._seen, self._baseline = {}, [], [], None
-            self._begins(baseline)
-            return
-        self._anchors[baseline] = Anchor(value=before.value + log(link.ratio), links=(*before.links, link))
-        self._baseline = baseline
 
     def _link(self, new: BaselineName, old: BaselineName) -> Accepted | None:
         """The ratio that was accepted when one baseline took another's place.
@@ -275,11 +249,16 @@ class _Builder:
     def _between(self, before: BaselineName | None, anchor: Anchor) -> tuple[float, ...]:
         """Errors of the links by which two runs differ."""
         ours = anchor.links
-        theirs: Sequence[Accepted] = () if before is None else self._anchors[before].links
+        theirs: Sequence[Accepted] = () if before is None else self.anchors[before].links
         shared = 0
         while shared < min(len(ours), len(theirs)) and ours[shared] is theirs[shared]:
             shared += 1
         return tuple(link.error for link in (*ours[shared:], *theirs[shared:]))
+
+
+def _recorded(point: HistoryPoint) -> BaselineName:
+    """The baseline that a run created."""
+    return BaselineName(program=point.program, folder=point.folder, commit=point.commit, date=point.moment[:10])
 
 
 def _named(baseline: BaselineName) -> str:

@@ -108,7 +108,6 @@ class Shifts:
 
     steps: tuple[Step, ...] = ()  # oldest first
     creep: Creep | None = None  # what goes on until the newest run, if that is no step
-    noise: float = 0.0  # standard deviation of a run that was reckoned with
 
 
 def find_shifts(series: Sequence[ChainPoint], quantity: str, *, least_noise: float = TYPICAL_NOISE) -> Shifts:
@@ -168,7 +167,7 @@ class _Work:
         moved = list(self._moved(segments))
         creep, first = self._creep(quantity, segments, moved)
         steps = tuple(self._step(quantity, *pair) for pair in moved if creep is None or pair[1][0] <= first)
-        return Shifts(steps=steps, creep=creep, noise=self._noise)
+        return Shifts(steps=steps, creep=creep)
 
     def _moved(self, segments: Sequence[Segment]) -> Iterator[tuple[Segment, Segment]]:
         """Neighbouring levels that differ for sure."""
@@ -183,7 +182,7 @@ class _Work:
     def _step(self, quantity: str, left: Segment, right: Segment) -> Step:
         """The move between two neighbouring levels."""
         levels = self._before(left), self._after(right)
-        move, sure = levels[0].apart(levels[1])
+        move, _ = levels[0].apart(levels[1])
         first, last = self._series[right[0]].point, self._series[left[1] - 1].point
         before, after = (None, None) if quantity == TIME else (exp(level.mean) for level in levels)
         return Step(
@@ -196,7 +195,6 @@ class _Work:
             commit=first.commit,
             last_before=last.commit,
             runs=right[1] - right[0],
-            sure=sure,
         )
 
     def _creep(
@@ -227,7 +225,6 @@ class _Work:
             since=self._series[first].point.moment,
             runs=len(self._series) - 1 - first,
             commits=tuple(dict.fromkeys([commits[0], commits[-1]])) if commits else (),
-            sure=sure,
         )
         return creep, first
 

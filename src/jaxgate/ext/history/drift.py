@@ -70,7 +70,6 @@ class Step:
     commit: str | None  # what that run had checked out
     last_before: str | None  # the commit of the last run without it
     runs: int  # how many runs have shown it since
-    sure: float  # how many standard errors it is; infinite for what is exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +83,6 @@ class Creep:
     since: str  # when the last run before it ended
     runs: int  # how many runs it took
     commits: tuple[str, ...]  # first and last known commit of it
-    sure: float  # how many standard errors it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
