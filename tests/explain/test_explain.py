@@ -41,10 +41,8 @@ def test_a_red_case_is_taken_apart_before_it_is_accepted():
         ["jaxgate", "tensorboard"],
         ["pytest", f"'{TEST[:-3]}"],
     ]
-    environment = [
-        command for command, _ in experiments(case("a/b", **about | {"origin": "environment", "profiled": ()}))
-    ]
-    assert environment[0] == "jaxgate upgrade --help"
+    first, *_ = experiments(case("a/b", **about | {"origin": "environment", "profiled": ()}))
+    assert first[0] == "jaxgate upgrade --help"
 
 
 @pytest.mark.parametrize(("kind", "accepted"), [("fact", True), ("claim", False), ("case", False)])

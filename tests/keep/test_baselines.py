@@ -201,55 +201,36 @@ def test_what_may_be_unknown_is_read(store, what):
 TEXT = json.dumps(CONTENT, indent=1).encode()
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (TEXT[: len(TEXT) // 2], "is not JSON (truncated or merged badly?)"),
-        (TEXT[:-1], "is not JSON (truncated or merged badly?)"),
-        (b"", "is not JSON (truncated or merged badly?)"),
-        (b"not JSON", "is not JSON (truncated or merged badly?)"),
-        (TEXT + b"}", "is not JSON (truncated or merged badly?)"),
-        (
-            b'{\n<<<<<<< ours\n "schema": 3\n=======\n "schema": 2\n>>>>>>> theirs\n}',
-            "is not JSON (truncated or merged badly?)",
-        ),
-        (b"\xff\xfe\xfa", "cannot be read"),
-        (TEXT.replace(b"AMD", b"\xe4"), "cannot be read"),
-        (b"[" * 100_000, ""),
-        (TEXT.replace(b"20000", b"9" * 5000), ""),
-        (TEXT.replace(b"AMD", rb"\ud800"), ""),
-        ([CONTENT], "expected a JSON object"),
-        (b"null", "expected a JSON object"),
-        (b"1", "expected a JSON object"),
-    ],
-    ids=[
-        *("truncated", "last byte lost", "empty", "not JSON", "trailing", "merge conflict", "not text", "latin-1"),
-        *("nested deeply", "huge number", "lone surrogate", "list", "null", "number"),
-    ],
-)
-def test_what_is_not_a_json_object_is_refused(store, content, reason):
-    """A damaged file is refused, and the error names it."""
-    assert refusal(store, content).startswith(reason)
+CONFLICT = b'{\n<<<<<<< ours\n "schema": 3\n=======\n "schema": 2\n>>>>>>> theirs\n}'
+DAMAGED = {
+    "is not JSON (truncated or merged badly?)": (TEXT[: len(TEXT) // 2], TEXT[:-1], b"", TEXT + b"}", CONFLICT),
+    "cannot be read": (b"\xff\xfe\xfa", TEXT.replace(b"AMD", b"\xe4")),
+    "": (b"[" * 100_000, TEXT.replace(b"20000", b"9" * 5000), TEXT.replace(b"AMD", rb"\ud800")),
+    "expected a JSON object": ([CONTENT], b"null", b"1"),
+}
 
 
-@pytest.mark.parametrize("line", ['"traces": 1', '"case": "scan/rnn"', '"source": "s0"'])
-def test_a_key_that_stands_twice_is_refused(store, line):
-    """A merge that kept both sides of a line must not be settled by the order of lines."""
-    key = line.split('"')[1]
-    twice = TEXT.decode().replace(line, f'"{key}": null, {line}')
-    assert twice.count(f'"{key}":') == 2
-    assert f"`{key}`" in refusal(store, twice.encode())
+@pytest.mark.parametrize("reason", DAMAGED)
+def test_what_is_not_a_json_object_is_refused(store, reason):
+    """Cut, merged badly, in another encoding, nested deeply, of huge numbers, or something else: the error names the file."""
+    for content in DAMAGED[reason]:
+        assert refusal(store, content).startswith(reason)
 
 
-SCHEMAS = [changed(("schema",), other) for other in (1, 2, 3, 6, None, "5", True, 5.0)]
-
-
-@pytest.mark.parametrize("content", [*SCHEMAS, changed(("schema",), remove=True)])
-def test_another_schema_is_refused(store, content):
+def test_another_schema_is_refused(store):
     """An older, newer, mistyped or missing schema is not guessed at."""
-    reason = refusal(store, content)
-    assert "schema" in reason
-    assert reason.endswith(f"found {content.get('schema')!r}")
+    for other in (1, 2, 3, 6, None, "5", True):
+        assert refusal(store, changed(("schema",), other)) == f"expected schema 5, found {other!r}"
+    assert refusal(store, changed(("schema",), 5.0)).startswith("key `schema`")
+    assert refusal(store, changed(("schema",), remove=True)) == "expected schema 5, found None"
+
+
+def test_a_key_that_stands_twice_is_refused(store):
+    """A merge that kept both sides of a line must not be settled by the order of lines."""
+    for key, line in (("traces", '"traces": 1'), ("case", '"case": "scan/rnn"'), ("source", '"source": "s0"')):
+        twice = TEXT.decode().replace(line, f'"{key}": null, {line}')
+        assert twice.count(f'"{key}":') == 2
+        assert f"`{key}`" in refusal(store, twice.encode())
 
 
 @pytest.mark.parametrize("place", [place for place in KEYS if place not in LATER], ids=dotted)
@@ -369,16 +350,6 @@ def test_a_file_in_a_wrong_folder_is_refused(store, place, value, folder):
     assert refusal(store, changed(place, value)) == f"expected it in the folder `{folder}`, found it in `{found}`"
 
 
-@pytest.mark.parametrize("damage", ["a folder", "a dangling link"])
-def test_a_name_that_is_taken_by_something_else_is_refused(store, damage):
-    """What lies where the baseline should be and cannot be read does not pass for "none"."""
-    path = store.path(HARDWARE, CASE)
-    path.parent.mkdir(parents=True)
-    path.mkdir() if damage == "a folder" else path.symlink_to(store.root / "gone.json")
-    with pytest.raises(CorruptBaselineError, match="cannot be read"):
-        store.load(HARDWARE, CASE)
-
-
 def test_a_file_of_the_same_platform_is_borrowed(store):
     """Of those recorded on the same platform with as many devices the first by name, if this hardware has none; it says so."""
     for kind in ("Intel Xeon", "AAA", "Zen"):
@@ -426,10 +397,20 @@ def test_the_own_line_of_other_hardware_is_nearer_than_another_line(store):
     assert store.load(HARDWARE, CASE).baseline.hardware == HARDWARE
 
 
-@pytest.mark.parametrize("version", [None, "unknown", ""])
-def test_a_baseline_that_names_no_jax_is_refused(store, version):
-    content = changed(("environment", "jax"), version, remove=version is None)
-    assert refusal(store, content).startswith("key `environment.jax`: expected a version of jax")
+def test_a_baseline_that_names_no_jax_is_refused(store):
+    for content in (changed(("environment", "jax"), remove=True), changed(("environment", "jax"), "unknown")):
+        assert refusal(store, content).startswith("key `environment.jax`: expected a version of jax")
+
+
+def test_what_may_be_borrowed_is_read_as_strictly(store):
+    """A file that cannot be read is no reason to take the next one; one in a wrong folder does not say where it was recorded."""
+    save_baseline(store.root, baseline(hardware=HardwareKey(platform="cpu", device_kind="Zen", devices=1)))
+    assert refusal(store, b"{", "cpu-intel-xeon-1-jax-0.10/scan/rnn.json").startswith("is not JSON")
+    (store.root / "cpu-intel-xeon-1-jax-0.10/scan/rnn.json").unlink()
+    wrong = "cpu-amd-1-jax-0.10/scan/rnn.json"
+    assert refusal(store, CONTENT, wrong).startswith("expected it in the folder")
+    with pytest.raises(CorruptBaselineError, match="expected it in the folder"):
+        read_baseline(store.root / wrong)
 
 
 @pytest.mark.parametrize("other", [GPU, TWO_CPUS], ids=["other platform", "other number of devices"])
@@ -448,16 +429,3 @@ def test_elsewhere_names_all_other_hardware(store):
     save_baseline(store.root, baseline(hardware=TWO_CPUS, case="scan/lstm"))
     (store.root / "README.md").write_text("# ours\n")
     assert store.elsewhere(HARDWARE, CASE) == ("cpu-intel-xeon-1", "gpu-nvidia-h200-1")
-
-
-def test_a_corrupt_file_in_a_borrowed_place_is_refused(store):
-    """A file that might have been borrowed and cannot be read is no reason to take the next one."""
-    save_baseline(store.root, baseline(hardware=HardwareKey(platform="cpu", device_kind="Zen", devices=1)))
-    assert refusal(store, b"{", "cpu-intel-xeon-1-jax-0.10/scan/rnn.json").startswith("is not JSON")
-
-
-def test_a_borrowed_file_in_a_wrong_folder_is_refused(store):
-    """A file that was copied into the folder of other hardware does not say where it was recorded."""
-    assert "folder" in refusal(store, CONTENT, "gpu-nvidia-h200-1-jax-0.10/scan/rnn.json")
-    with pytest.raises(CorruptBaselineError, match="expected it in the folder"):
-        read_baseline(store.root / "gpu-nvidia-h200-1-jax-0.10/scan/rnn.json")

@@ -128,15 +128,10 @@ def test_anything_else_is_one_clear_error(read, tmp_path, what):
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_cannot_be_read_is_no_absence(tmp_path):
-    """A link to nowhere and other encodings are errors."""
-    path = tmp_path / "waivers.toml"
-    path.symlink_to(tmp_path / "gone.toml")
-    for _ in ("nowhere", "another encoding"):
-        with pytest.raises(WaiverError, match="cannot be read"):
-            read_waivers(tmp_path)
-        path.unlink()
-        path.write_bytes(ENTRY.encode("utf-16"))
+def test_a_file_of_another_encoding_is_no_absence(tmp_path):
+    (tmp_path / "waivers.toml").write_bytes(ENTRY.encode("utf-16"))
+    with pytest.raises(WaiverError, match="cannot be read"):
+        read_waivers(tmp_path)
 
 
 DRIFT = """

@@ -39,45 +39,22 @@ def verdict(first, second, *, other=None, **about):
     return judge_start("train/start", HERE, Job(start=nothing, **about), (first, second), texts)
 
 
-FIRST = started("init", "step")
+FIRST, LOADED = started("init", "step"), started("*init", "*step")
+AGAIN = "the second process compiles again what the first one kept: 1 program"
+OTHER = {"other": {"step": "module {\n  %cst = 2\n}"}}
 
 
 @pytest.mark.parametrize(
     ("second", "about", "found", "culprit"),
     [
-        (started("*init", "*step"), {}, "", ""),
-        (
-            started("*init", "step"),
-            {"other": {"step": "module {\n  %cst = 2\n}"}},
-            "the second process compiles again what the first one kept: 1 program",
-            "step at train.py:7: %cst = 1 → %cst = 2",
-        ),
-        (
-            started("*init", "step"),
-            {},
-            "the second process compiles again what the first one kept: 1 program",
-            "step at train.py:7: the same program; JAX does not keep it",
-        ),
-        (
-            started("*init", "*step", "init"),
-            {},
-            "the second process compiles again what the first one kept: 1 program",
-            "init at train.py:7: the first process made no such program",
-        ),
+        (LOADED, {}, "", ""),
+        (started("*init", "step"), OTHER, AGAIN, "step at train.py:7: %cst = 1 → %cst = 2"),
+        (started("*init", "step"), {}, AGAIN, "step at train.py:7: the same program; JAX does not keep it"),
+        (started("*init", "*step", "init"), {}, AGAIN, "init at train.py:7: the first process made no such program"),
         (started("*init", "step"), {"allow": {"missed_programs": 1}}, "", ""),
-        (started("*init", "*step"), {"programs": 2, "seconds": 3.2}, "", ""),
-        (
-            started("*init", "*step"),
-            {"programs": 1},
-            "2 programs until the first result, allowed 1",
-            "1 × init, 1 × step",
-        ),
-        (
-            started("*init", "*step"),
-            {"seconds": 3},
-            "3.1 seconds with a full cache, allowed 3",
-            "most of it is imports: 2 s",
-        ),
+        (LOADED, {"programs": 2, "seconds": 3.2}, "", ""),
+        (LOADED, {"programs": 1}, "2 programs until the first result, allowed 1", "1 × init, 1 × step"),
+        (LOADED, {"seconds": 3}, "3.1 seconds with a full cache, allowed 3", "most of it is imports: 2 s"),
     ],
     ids=["all loaded", "another", "not kept", "new", "allowed", "within", "too many", "too long"],
 )
