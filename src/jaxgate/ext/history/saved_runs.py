@@ -44,7 +44,8 @@ def _saved_run(content: object) -> HistoryRun:
         raise HistoryError(f"{_EXPECTED}, found no list under `benchmarks`")
     if not isinstance(content.get("datetime"), str):
         raise HistoryError(f"{_EXPECTED}, found no `datetime`")
-    machine, commit = _table(content, "machine_info"), _table(content, "commit_info").get("id")
+    folder, environment = _machine(_table(content, "machine_info"))
+    commit = _table(content, "commit_info").get("id")
     whole = json.dumps(content, sort_keys=True).encode()
     run, moment = f"pytest-benchmark-{hashlib.sha256(whole).hexdigest()[:16]}", utc(content["datetime"])
     known = commit if isinstance(commit, str) and _COMMIT.fullmatch(commit) else None
@@ -56,10 +57,10 @@ def _saved_run(content: object) -> HistoryRun:
             case=case,
             folder=folder,
             figures={"run_ns": run_ns},
-            environment=_environment(machine),
+            environment=environment,
             source="pytest-benchmark",
         )
-        for case, folder, run_ns in _times(content["benchmarks"], _folder(machine))
+        for case, folder, run_ns in _times(content["benchmarks"], folder)
     }
     return HistoryRun(run=run, moment=moment, commit=known, source="pytest-benchmark", points=tuple(found.values()))
 
@@ -78,16 +79,14 @@ def _times(benchmarks: list[Any], folder: str) -> Iterator[tuple[str, str, float
             yield "/".join(case_name(name, None)), folder, median * _NS
 
 
-def _folder(machine: Mapping[str, Any]) -> str:
-    """The processor's name as that of a folder: nothing is known of jax, so it is none of a baseline's."""
-    processor = _table(machine, "cpu").get("brand_raw") or machine.get("processor") or machine.get("machine") or ""
-    return re.sub(r"[^a-z0-9]+", "-", str(processor).lower()).strip("-")
-
-
-def _environment(machine: Mapping[str, Any]) -> dict[str, str]:
-    found = {name: machine[name] for name in _MACHINE if isinstance(machine.get(name), str)}
-    processor = _table(machine, "cpu").get("brand_raw")
-    return {**found, **({"processor": processor} if isinstance(processor, str) else {})}
+def _machine(about: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """The processor's name as that of a folder, which is none of a baseline's, as nothing is known of jax; what is kept."""
+    found = {name: about[name] for name in _MACHINE if isinstance(about.get(name), str)}
+    processor = _table(about, "cpu").get("brand_raw")
+    if isinstance(processor, str):
+        found["processor"] = processor
+    named = processor or about.get("processor") or about.get("machine") or ""
+    return re.sub(r"[^a-z0-9]+", "-", str(named).lower()).strip("-"), found
 
 
 def _table(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:

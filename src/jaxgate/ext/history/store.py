@@ -9,9 +9,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -66,20 +67,21 @@ def utc(moment: str) -> str:
     return aware.astimezone(dt.UTC).isoformat(timespec="seconds")
 
 
-def _is_unconfirmed(time: TimeRecord) -> bool:
-    """Whether fresh processes did not confirm a slow-down: then there was none, and its ratio says nothing."""
+def _ratio(time: TimeRecord) -> Iterator[float | None]:
+    """The ratio of a duel with its bounds, each as far as it is known.
+
+    Where fresh processes did not confirm a slow-down there was none, and its ratio says nothing.
+    """
     beyond = time.low is not None and time.margin is not None and time.low > 1 + time.margin
-    return beyond and time.status == Status.UNDECIDED
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    unconfirmed = beyond and time.status == Status.UNDECIDED
+    for one in (time.ratio, time.low, time.high):
+        yield one if one is not None and math.isfinite(one) and not unconfirmed else None
 
 
 def history_point(case: CaseRecord, record: RunRecord, moment: str) -> HistoryPoint:
     """What is remembered of a case of a run that ended at a moment."""
     figures, time = case.figures, case.time
-    low, high, ratio = (None if _is_unconfirmed(time) else _finite(one) for one in (time.low, time.high, time.ratio))
+    ratio, low, high = _ratio(time)
     return HistoryPoint(
         run=record.run,
         moment=moment,
@@ -158,22 +160,20 @@ class HistoryStore:
         Of a case that two tests have, the last stays. Raises HistoryError if the run could not be added; what was there is
         there.
         """
-        with self._explained():
-            _make_folder(self._file.parent)
-            with self._transaction("BEGIN IMMEDIATE") as connection:  # who reads first could not go on to write
-                if not _has_tables(connection):
-                    for statement in TABLES:
-                        connection.execute(statement)
-                added = connection.execute(
-                    "INSERT INTO jaxgate_runs VALUES (NULL, ?, ?, ?, ?) ON CONFLICT (run) DO NOTHING",
-                    (_plain(run.run), run.moment, _plain(run.commit), _json(run, "run", "moment", "commit", "points")),
+        with self._transaction(write=True) as connection:
+            if not _has_tables(connection):
+                for statement in TABLES:
+                    connection.execute(statement)
+            added = connection.execute(
+                "INSERT INTO jaxgate_runs VALUES (NULL, ?, ?, ?, ?) ON CONFLICT (run) DO NOTHING",
+                (_plain(run.run), run.moment, _plain(run.commit), _json(run, "run", "moment", "commit", "points")),
+            )
+            if added.rowcount:
+                connection.executemany(
+                    "INSERT OR REPLACE INTO jaxgate_points VALUES (?, ?, ?, ?, ?)",
+                    [(added.lastrowid, *_cells(point)) for point in run.points],
                 )
-                if added.rowcount:
-                    connection.executemany(
-                        "INSERT OR REPLACE INTO jaxgate_points VALUES (?, ?, ?, ?, ?)",
-                        [(added.lastrowid, *_cells(point)) for point in run.points],
-                    )
-                return bool(added.rowcount)
+            return bool(added.rowcount)
 
     def points(self, case: str | None, folder: str | None = None) -> tuple[HistoryPoint, ...]:
         """What is known of a case (its whole name) in a folder, oldest first; ``None`` means all of them."""
@@ -203,31 +203,28 @@ class HistoryStore:
 
     def _rows(self, query: str, asked: Mapping[str, str], make: Callable[[dict[str, Any]], _Made]) -> tuple[_Made, ...]:
         """What a query finds; nothing where no run was added yet."""
-        with self._explained():
-            if not self._file.exists():
-                return ()
-            with self._transaction("BEGIN") as connection:
-                connection.row_factory = sqlite3.Row
-                found = connection.execute(query, asked) if _has_tables(connection) else ()
-                return tuple(make(dict(row)) for row in found)
+        if not os.path.exists(self._file):  # noqa: PTH110 - which never raises
+            return ()
+        with self._transaction() as connection:
+            connection.row_factory = sqlite3.Row
+            found = connection.execute(query, asked) if _has_tables(connection) else ()
+            return tuple(make(dict(row)) for row in found)
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        """A transaction, whole or nothing; statements that the file brings call nothing that could harm."""
-        connection = sqlite3.connect(self._file, timeout=self._busy_s, isolation_level=None)
-        try:
-            connection.execute("PRAGMA trusted_schema = OFF")
-            connection.execute(begin)
-            yield connection
-            connection.execute("COMMIT")
-        finally:
-            connection.close()  # takes back what was not committed
+    def _transaction(self, *, write: bool = False) -> Iterator[sqlite3.Connection]:
+        """A transaction, whole or nothing; statements that the file brings call nothing that could harm.
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Turn whatever goes wrong inside into one line. Raises HistoryError if anything goes wrong."""
+        Raises HistoryError, in one line, whatever goes wrong inside.
+        """
         try:
-            yield
+            if write:
+                _make_folder(self._file.parent)
+            opened = sqlite3.connect(self._file, timeout=self._busy_s, isolation_level=None)
+            with closing(opened) as connection:  # takes back what was not committed
+                connection.execute("PRAGMA trusted_schema = OFF")
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")  # who reads first could not go on to write
+                yield connection
+                connection.execute("COMMIT")
         except HistoryError as error:
             raise HistoryError(f"{self._file}: {error}") from None
         except Exception as error:  # noqa: BLE001 - what is in a file decides what goes wrong
