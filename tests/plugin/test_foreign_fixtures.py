@@ -69,7 +69,8 @@ def test_a_gate_of_the_projects_own_is_none_of_ours(project, files, arguments):
     result = project.run("-p", "no:benchmark", *arguments)
     assert result.code == 0, result.text
     assert "jaxgate:" not in result.text
-    assert project.run("-m", "perf", "--collect-only").code == 5
+    if not arguments:
+        assert project.run("-m", "perf", "--collect-only").code == 5
 
 
 DYNAMIC = model(step="x * 2").replace(

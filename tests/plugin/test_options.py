@@ -115,16 +115,6 @@ def test_misuse_ends_the_run_before_it_begins(project, word):
     assert not (project.path / "baselines").exists()
 
 
-def test_the_folder_is_really_used(project):
-    """Recording writes into the folder that was chosen, judging reads from it."""
-    project.write("test_model.py", GATED.replace("lambda x: x + 1", "jax.numpy.sin"))
-    project.run("--perf-update", "--perf-baselines", "elsewhere/kept").counts(passed=1)
-    assert [path.name for path in (project.path / "elsewhere/kept").glob("*/model/*.json")] == ["it.json"]
-    assert not (project.path / "baselines").exists()
-    project.run("--perf-strict", "--perf-baselines", "elsewhere/kept").counts(passed=1)
-    project.run("--perf-strict").counts(failed=1)
-
-
 def test_the_committed_page_is_what_the_table_says():
     """It was made again after the last change of an option."""
     page = (ROOT / "docs/options.md").read_text()

@@ -131,9 +131,3 @@ def test_the_control_is_a_second_copy_of_the_baseline(job):
         "platform": jax.default_backend(),
     }
     assert options == same_options
-
-
-def test_a_missing_job_fails(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        cli.main(tmp_path)
-    assert list(tmp_path.iterdir()) == []

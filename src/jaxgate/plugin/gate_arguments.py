@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from jaxgate.model.claim import Claim
-from jaxgate.model.computation import Batch, Computation
+from jaxgate.model.computation import Batch
 from jaxgate.model.workload import Tolerance
 
-_OPTIONS = frozenset({"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol", "eager", "grow"})
+_OPTIONS = frozenset(
+    {"expected_traces", "analytic_flops", "next_args", "contract", "rtol", "atol", "eager", "grow", "requests"}
+)
 _NAMED = frozenset(
     {"kwargs", "donate", "carry", "reference", "claims", "tolerances", "batch", "name", "targets", "uses"}
 )
@@ -61,14 +63,12 @@ def known_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
     Raises:
         TypeError: If one is not.
     """
-    allowed = (_OPTIONS & set(Computation.__dataclass_fields__)) | {"requests"}
-    unknown = sorted(set(options) - allowed)
+    unknown, everything = sorted(set(options) - _OPTIONS), sorted(_OPTIONS | _NAMED)
     if unknown:
-        near = get_close_matches(unknown[0], sorted(allowed | _NAMED), n=1)
+        near = get_close_matches(unknown[0], everything, n=1)
         meant = f"; did you mean {near[0]}=?" if near else ""
-        own = "the function's own keyword arguments go into kwargs={...}"
         raise TypeError(
-            f"gate() has no option {', '.join(unknown)}{meant}; expected one of: "
-            f"{', '.join(sorted(allowed | _NAMED))}; {own}"
+            f"gate() has no option {', '.join(unknown)}{meant}; expected one of: {', '.join(everything)}; "
+            "the function's own keyword arguments go into kwargs={...}"
         )
     return options

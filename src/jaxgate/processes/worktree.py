@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from jaxgate.keep.git import TRUNKS, commit_of, merge_base, run_git
@@ -39,11 +39,7 @@ def refuse_modules_from(top: Path) -> None:
     Raises:
         UsageError: If there is one; names the first.
     """
-    for name, module in sorted(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if file is None:
-            continue
-        path = Path(file).resolve()
+    for name, path in _imported():
         if path.is_relative_to(top) and _is_source(path):
             raise UsageError(
                 f"the other revision imported {name} from {path}, which is today's code; install the project so that "
@@ -57,12 +53,8 @@ def refuse_installed_copies(worktree: Path) -> None:
     Raises:
         UsageError: If there is one; names the first.
     """
-    for name in sorted({name.partition(".")[0] for name in sys.modules}):
-        file = getattr(sys.modules.get(name), "__file__", None)
-        if file is None:
-            continue
-        path = Path(file).resolve()
-        if path.is_relative_to(worktree) or path.is_relative_to(_ENGINE):
+    for name, path in _imported():
+        if "." in name or path.is_relative_to(worktree) or path.is_relative_to(_ENGINE):
             continue
         roots = (worktree, worktree / "src")
         own = any((root / name / "__init__.py").exists() or (root / f"{name}.py").exists() for root in roots)
@@ -71,6 +63,13 @@ def refuse_installed_copies(worktree: Path) -> None:
                 f"the other revision imported {name} from {path}, an installed copy of one revision for both; "
                 "install the project in editable mode: pip install -e ."
             )
+
+
+def _imported() -> Iterator[tuple[str, Path]]:
+    """The modules of this process that have files, with these."""
+    for name, module in sorted(sys.modules.items()):
+        if (file := getattr(module, "__file__", None)) is not None:
+            yield name, Path(file).resolve()
 
 
 def _is_source(path: Path) -> bool:

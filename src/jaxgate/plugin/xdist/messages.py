@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 import pickle
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession
 
 
-_LISTS = ("verdicts", "unfinished")
-_BY_NAME = ("left_out", "costs", "new_programs", "changed_programs", "dates", "other_lines")
-"""What a ``SessionResult`` has that each worker adds to."""
-_EVIDENCE = ("taken", "left", "problems")
+_RESULT = (
+    *("verdicts", "unfinished", "left_out", "costs", "new_programs", "changed_programs", "dates", "other_lines"),
+    "accused",
+)
+_EVIDENCE = ("taken", "left", "problems", "scalars", "profiled")
+"""What a ``SessionResult`` and the evidence have that each worker adds to: lists, mappings and numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionDelta:
     """What a worker found since it last reported."""
 
-    lists: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # `_LISTS` of its result
-    by_name: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # `_BY_NAME` of its result
-    tests: Mapping[str, str] = field(default_factory=dict)  # which test has which case
-    accused: int = 0  # how many tests failed because the machine is the suspect
-    evidence: Mapping[str, Any] = field(default_factory=dict)  # what `EvidenceCollector.add` takes
-    notes: tuple[str, ...] = ()  # about calibrations that cannot be used
-    rows: tuple[Any, ...] = ()  # pytest-benchmark's
+    result: Mapping[str, Any]  # `_RESULT` of its result
+    evidence: Mapping[str, Any]  # `_EVIDENCE` of its evidence
+    tests: Mapping[str, str]  # which test has which case
+    notes: Sequence[str]  # about calibrations that cannot be used
+    rows: Sequence[Any]  # pytest-benchmark's
 
 
 class DeltaTracker:
@@ -56,45 +56,40 @@ class DeltaTracker:
         self._rows += len(rows) - len(self._waiting)
         self._waiting = [row for row in rows if row.extra_info.get("case") in result.provisional]
         return SessionDelta(
-            lists={name: self._since(name, getattr(result, name)) for name in _LISTS},
-            by_name={name: self._new(name, getattr(result, name)) for name in _BY_NAME},
+            result={name: self._new(name, getattr(result, name)) for name in _RESULT},
+            evidence={name: self._new(name, getattr(evidence, name)) for name in _EVIDENCE},
             tests=self._new("tests", result.tests),
-            accused=self._more("accused", result.accused),
-            evidence={
-                "scalars": self._new("scalars", evidence.scalars),
-                "profiled": self._more("profiled", evidence.profiled),
-                **{name: self._since(name, getattr(evidence, name)) for name in _EVIDENCE},
-            },
-            notes=self._since("notes", self._session.margins.notes),
-            rows=tuple(row for row in rows if row.extra_info.get("case") not in result.provisional),
+            notes=self._new("notes", self._session.margins.notes),
+            rows=[row for row in rows if row.extra_info.get("case") not in result.provisional],
         )
 
-    def _since(self, name: str, items: list[Any]) -> tuple[Any, ...]:
-        new = self._more(name, len(items))
-        return tuple(items[len(items) - new :])
-
-    def _new(self, name: str, items: Mapping[str, Any]) -> dict[str, Any]:
-        known: set[str] = self._reported.setdefault(name, set())
-        found = {key: value for key, value in items.items() if key not in known}
-        known |= set(found)
-        return found
-
-    def _more(self, name: str, number: int) -> int:
+    def _new(self, name: str, found: Any) -> Any:
+        """What is new of a list, of a mapping by its keys, or of a number."""
         before = self._reported.get(name, 0)
-        self._reported[name] = number
-        return number - int(before)
+        if isinstance(found, dict):
+            known = before or frozenset()
+            self._reported[name] = frozenset(found)
+            return {key: value for key, value in found.items() if key not in known}
+        if isinstance(found, list):
+            self._reported[name] = len(found)
+            return found[before:]
+        self._reported[name] = found
+        return found - before
 
 
 def absorb(session: GateSession, config: pytest.Config, delta: SessionDelta) -> None:
     """Add what a worker found to the controller's run."""
     result, notes = session.result, session.margins.notes
-    for name, items in delta.lists.items():
-        getattr(result, name).extend(items)
-    for name, named in delta.by_name.items():
-        getattr(result, name).update(named)
+    for name, new in delta.result.items():
+        known = getattr(result, name)
+        if isinstance(known, dict):
+            known.update(new)
+        elif isinstance(known, list):
+            known.extend(new)
+        else:
+            setattr(result, name, known + new)
     for case, test in delta.tests.items():
         result.add_name(case, test)
-    result.accused += delta.accused
     session.evidence.add(**delta.evidence)
     notes += [note for note in delta.notes if note not in notes]
     benchmark_rows.add_rows(config, list(delta.rows))
