@@ -3,12 +3,15 @@
 import json
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from support.corpora import nightly
 from support.projects import SETTINGS, model
 
+from jaxgate.ext.upgrade.notes import add_note
+from jaxgate.processes.pytest_child import BrokenRecordingError, Selection
 from jaxgate.settings import UPGRADE_TO
 
 MODEL = "import os, warnings\n" + model("jnp.ones((16, 16))", step="jnp.tanh(x @ x)", other="x + 1")
@@ -81,80 +84,75 @@ def test_without_a_clock_only_facts_are_compared(here):
     result.shows("time: no case was timed: 1 case may differ")
 
 
-def test_a_removed_interface_is_named_with_the_line_that_uses_it(here):
-    """What raises there cannot run: its error once for both cases, with the line of the project."""
-    removed = "def tree_map(x):\n    if 'NEW' in os.environ:\n        raise AttributeError('jax has no tree_map')\n    return x\n"
-    here.write("helpers.py", "import os\n" + removed)
-    here.write(
-        "test_model.py",
-        "from helpers import tree_map\n" + MODEL.replace("    return ", "    return 0 * tree_map(x) + "),
-    )
-    result = upgrade(here, "NEW=1")
+THERE = "    if 'NEW' in os.environ:\n        "
+WHAT_BREAKS = {
+    "helpers.py": f"import os\ndef tree_map(x):\n{THERE}raise AttributeError('jax has no tree_map')\n    return x\n",
+    "test_removed.py": "from helpers import tree_map\n" + model(one="tree_map(x)", two="tree_map(x) + 1"),
+    "test_gone.py": "import os\nif 'NEW' in os.environ:\n    from jax.experimental import maps\n" + model(gone="x + 1"),
+    "test_skipped.py": "import os, pytest\n"
+    + model(skipped="x + 1").replace("(gate):\n", f"(gate):\n{THERE}pytest.skip('no such jax')\n"),
+    "test_known.py": "import os, pytest\n"
+    + model(known="x + 1").replace("def test", "@pytest.mark.xfail(strict=True, reason='known')\ndef test")
+    + "    assert 'NEW' in os.environ, 'not here'\n",
+    "test_warned.py": "import os, warnings\n"
+    + model(one="x + 1", two="x + 2").replace(
+        "(gate):\n",
+        "(gate):\n    warnings.warn('always old', DeprecationWarning, stacklevel=1)\n"
+        f"{THERE}warnings.warn('use jax.tree.map', DeprecationWarning, stacklevel=3)\n",
+    ),
+    "test_dying.py": model(dying="x + 1"),
+    "test_quiet.py": model(quiet="x + 1"),
+}
+
+
+def test_what_breaks_there_is_named_with_the_line_and_its_cases_alone(project):
+    """An error once for both of its cases; an import; a skip; pytest's own reason; a process that dies; new warnings.
+
+    A file that cannot be imported once kept the rest from being recorded after a process had died.
+    """
+    project.records_here()
+    for name, text in WHAT_BREAKS.items():
+        project.write(name, text)
+    real = project.instruments["record_other"]
+
+    def crashing(side, chosen, into):
+        if into.name != "facts-there" or (into / "died").exists():
+            return real(side, chosen, into)
+        (into / "died").touch()
+        with suppress(BrokenRecordingError):  # it had collected all files before it began
+            real(side, Selection(("test_gone.py",), "", ""), into)
+        add_note(into / "notes.jsonl", "test_dying.py::test_dying")
+        raise BrokenRecordingError("it died", -11)
+
+    project.instruments["record_other"] = crashing
+    result = upgrade(project, "NEW=1")
     assert result.code == 1
-    _, groups = answer(here)
-    (group,) = groups["cannot_run"]
-    assert group["what"] == "tracing the subject: AttributeError: jax has no tree_map"
-    assert sorted(cases(group)) == ["model/other", "model/step"]
-    assert {case["line"] for case in group["cases"]} == {"helpers.py:4"}
-    result.shows("cannot run there, 2 cases", "at helpers.py:4")
-
-
-def test_a_file_that_cannot_be_imported_there_loses_its_cases_alone(here):
-    """An import that fails there names its line for each case of the file; the other file is compared."""
-    here.write(
-        "test_gone.py",
-        "import os\nif 'NEW' in os.environ:\n    from jax.experimental import maps\n" + model(gone="x + 1"),
-    )
-    result = upgrade(here, "NEW=1")
-    assert result.code == 1
-    found, groups = answer(here)
-    (group,) = groups["cannot_run"]
-    assert cases(group) == ["gone/gone"]
-    assert "cannot import name 'maps'" in group["what"]
-    assert group["cases"][0]["line"] == "test_gone.py:3"
-    assert found["compared"] == ["model/other", "model/step"]
-
-
-def test_warnings_that_are_new_there_are_grouped_with_their_lines_and_do_not_block(here):
-    """The same deprecation in two cases is one group; one that is given here, too, is none."""
-    body = "    warnings.warn('always old', DeprecationWarning, stacklevel=1)\n"
-    body += "    if 'NEW' in os.environ:\n        warnings.warn('use jax.tree.map', DeprecationWarning, stacklevel=3)\n"
-    here.write("test_model.py", MODEL.replace("(gate):\n", "(gate):\n" + body))
-    result = upgrade(here, "NEW=1")
-    assert result.code == 0
-    _, groups = answer(here)
-    (group,) = groups["warns"]
-    assert group["what"] == "DeprecationWarning: use jax.tree.map"
-    wanted = [
-        line for line, text in enumerate((here.path / "test_model.py").read_text().split("\n"), 1) if "use jax" in text
-    ]
-    assert {case["line"] for case in group["cases"]} == {f"test_model.py:{line}" for line in wanted}
-    result.shows("new warnings there, 2 cases")
+    found, groups = answer(project)
+    lost = {group["what"]: (cases(group), {case["line"] for case in group["cases"]}) for group in groups["cannot_run"]}
+    (imported,) = [what for what in lost if "cannot import name 'maps'" in what]
+    assert lost == {
+        "tracing the subject: AttributeError: jax has no tree_map": (["removed/one", "removed/two"], {"helpers.py:4"}),
+        imported: (["gone/gone"], {"test_gone.py:3"}),
+        "skipped there: no such jax": (["skipped/skipped"], {""}),
+        "[XPASS(strict)] known": (["known/known"], {""}),
+        "its process ended with the signal SIGSEGV": (["dying/dying"], {""}),
+    }
+    assert found["compared"] == ["known/known", "quiet/quiet", "warned/one", "warned/two"]
+    (warned,) = groups["warns"]
+    assert (warned["what"], cases(warned)) == ("DeprecationWarning: use jax.tree.map", ["warned/one", "warned/two"])
+    lines = [line for line, text in enumerate(WHAT_BREAKS["test_warned.py"].split("\n"), 1) if "use jax" in text]
+    assert {case["line"] for case in warned["cases"]} == {f"test_warned.py:{line}" for line in lines}
+    result.shows("cannot run there, 6 cases", "at helpers.py:4", "new warnings there, 2 cases")
 
 
 def test_a_warning_that_the_project_makes_an_error_cannot_run(here):
     """As the suite would end there after the upgrade: the case fails, with the warning and its line."""
-    body = "    if 'NEW' in os.environ:\n        warnings.warn('use jax.tree.map', DeprecationWarning, stacklevel=1)\n"
+    body = f"{THERE}warnings.warn('use jax.tree.map', DeprecationWarning, stacklevel=1)\n"
     here.write("test_model.py", MODEL.replace("test_other(gate):\n", "test_other(gate):\n" + body))
     here.write("pyproject.toml", SETTINGS + 'filterwarnings = ["error"]\n')
-    result = upgrade(here, "NEW=1")
-    assert result.code == 1
-    _, groups = answer(here)
-    assert [(group["what"], cases(group)) for group in groups["cannot_run"]] == [
-        ("DeprecationWarning: use jax.tree.map", ["model/other"])
-    ]
-    assert upgrade(here, "NEW=1", "-o", "filterwarnings=default").code == 0
-    assert "warns" in answer(here)[1]
-
-
-def test_a_case_that_is_skipped_there_is_lost(here):
-    """A skip that only the other environment takes hides a case: it is never a yes."""
-    skip = "    import pytest\n    if 'NEW' in os.environ:\n        pytest.skip('no such jax')\n"
-    here.write("test_model.py", MODEL.replace("test_other(gate):\n", "test_other(gate):\n" + skip))
-    result = upgrade(here, "NEW=1")
-    assert result.code == 1
-    _, groups = answer(here)
-    assert groups["cannot_run"][0]["what"] == "skipped there: no such jax"
+    assert upgrade(here, "NEW=1").code == 1
+    (group,) = answer(here)[1]["cannot_run"]
+    assert (group["what"], cases(group)) == ("DeprecationWarning: use jax.tree.map", ["model/other"])
 
 
 @nightly
@@ -165,39 +163,3 @@ def test_an_environment_that_cannot_be_made_is_no_answer(here):
     result.shows("cannot be installed")
     here.write("test_model.py", "def test_plain(): pass\n")
     assert upgrade(here, "NEW=1").code not in (0, 1)
-
-
-def test_a_process_that_dies_there_loses_one_test(here):
-    """A crash of the other jax is noted with its test; the rest is recorded by another process."""
-    from jaxgate.ext.upgrade.notes import add_note
-    from jaxgate.processes.pytest_child import BrokenRecordingError
-
-    real = here.instruments["record_other"]
-
-    def crashing(side, chosen, into):
-        if into.name != "facts-there" or (into / "died").exists():
-            return real(side, chosen, into)
-        (into / "died").touch()
-        add_note(into / "notes.jsonl", "test_model.py::test_other")
-        raise BrokenRecordingError("it died", -11)
-
-    here.instruments["record_other"] = crashing
-    result = upgrade(here, "NEW=1")
-    assert result.code == 1
-    found, groups = answer(here)
-    assert groups["cannot_run"][0]["what"] == "its process ended with the signal SIGSEGV"
-    assert found["compared"] == ["model/step"]
-
-
-def test_an_expected_failure_that_no_longer_fails_is_no_yes(here):
-    """Nothing is raised there, and pytest is red all the same: the reason is pytest's."""
-    marked = "import pytest\n" + MODEL + "    assert 'NEW' in os.environ, 'not here'\n"
-    here.write(
-        "test_model.py",
-        marked.replace("def test_other", "@pytest.mark.xfail(strict=True, reason='known')\ndef test_other"),
-    )
-    result = upgrade(here, "NEW=1")
-    assert result.code == 1
-    _, groups = answer(here)
-    (group,) = groups["cannot_run"]
-    assert (group["what"], cases(group)) == ("[XPASS(strict)] known", ["model/other"])
