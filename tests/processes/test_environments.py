@@ -2,10 +2,10 @@
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 import zipfile
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,12 +36,11 @@ ENVIRON = child_environment(settings(**os.environ))
 
 def test_an_interpreter_and_its_environment_are_the_same(tmp_path):
     """A folder with bin/python and the interpreter itself name one environment; the link is not resolved."""
-    (tmp_path / "venv" / "bin").mkdir(parents=True)
-    link = tmp_path / "venv" / "bin" / "python"
+    link = tmp_path / "venv/bin/python"
+    link.parent.mkdir(parents=True)
     link.symlink_to(sys.executable)
-    assert parse_environment(["venv"], tmp_path).python == link
-    assert parse_environment(["venv/bin/python"], tmp_path).python == link
-    assert parse_environment([str(link)], Path("/")).python == link
+    for item in ("venv", "venv/bin/python", str(link)):
+        assert parse_environment([item], tmp_path).python == link
 
 
 def test_settings_go_where_jax_and_xla_read_them(tmp_path):
@@ -49,15 +48,14 @@ def test_settings_go_where_jax_and_xla_read_them(tmp_path):
     asked = parse_environment(
         ["xla_cpu_x=1", "jax_enable_x64=1", "XLA_FLAGS=--a=1 --b=2", "OMP_NUM_THREADS="], tmp_path
     )
-    assert asked.flags == ("--xla_cpu_x=1",)
+    assert (asked.flags, asked.settings) == (("--xla_cpu_x=1",), ("jax_enable_x64",))
     assert asked.variables == {"JAX_ENABLE_X64": "1", "XLA_FLAGS": "--a=1 --b=2", "OMP_NUM_THREADS": ""}
-    assert asked.settings == ("jax_enable_x64",)
 
 
 @pytest.mark.parametrize("item", ["jax==0.10.2", "jax>=0.10,<0.11", "jax[cuda13]==0.10.2", "tiny @ file:///a/tiny.whl"])
 def test_requirements(item, tmp_path):
     """A requirement names a version or a file; it may hold a slash in its address."""
-    assert len(parse_environment([item], tmp_path).requirements) == 1
+    assert parse_environment([item], tmp_path).requirements == (item,)
 
 
 @pytest.mark.parametrize(
@@ -189,8 +187,8 @@ def test_an_interpreter_beside_requirements_makes_their_environment(tmp_path):
 class Pip:
     """Another Python, whose pip lacks some versions; every command that it is given is kept."""
 
-    def __init__(self, lacks=(), complaint=""):
-        self.lacks, self.complaint = set(lacks), complaint
+    def __init__(self, lacks=(), complaint="", pins=""):
+        self.lacks, self.complaint, self.pins = set(lacks), complaint, pins
         self.commands, self.pinned = [], []
 
     def __call__(self, command, **_):
@@ -205,7 +203,8 @@ class Pip:
         if "--no-deps" in command:
             self.pinned = Path(command[-1]).read_text().split()
             lost = next((pin for pin in self.pinned if pin.partition("==")[0] in self.lacks), None)
-            said, status = ("", 0) if lost is None else (f"ERROR: No matching distribution found for {lost}", 1)
+            said = self.pins if lost is None else f"ERROR: No matching distribution found for {lost}"
+            status = int(bool(said))
         elif command[1:4] == ["-m", "pip", "install"]:
             said, status = self.complaint, int(bool(self.complaint))
         elif command[1] == "-c":
@@ -251,9 +250,21 @@ OF_ANOTHER_PYTHON = (
 )
 
 
-def test_a_release_for_another_python_is_one_line_that_names_it(other_python):
-    with pytest.raises(UsageError, match=r"^jax==0\.12\.0\.1 is for Python >=3\.12, and this is [^\n]*$"):
-        other_python(Pip(complaint=OF_ANOTHER_PYTHON))
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ({"complaint": OF_ANOTHER_PYTHON}, r"^jax==0\.12\.0\.1 is for Python >=3\.12, and this is [^\n]*$"),
+        # What is compared would be the newest of all, and not what was asked for.
+        (
+            {"pins": "building\nERROR: Failed to build 'tiny'"},
+            r"cannot be installed for .*\nERROR: Failed to build 'tiny'",
+        ),
+    ],
+    ids=["a release for another Python", "pins that cannot be built"],
+)
+def test_what_another_python_cannot_have_is_said_in_pips_words(other_python, answers, message):
+    with pytest.raises(UsageError, match=message):
+        other_python(Pip(**answers))
 
 
 NAMED = (
@@ -314,39 +325,25 @@ def test_uv_installs_where_it_looks_in_the_same_place_and_pip_has_the_last_word(
     assert tried == asked
 
 
-def test_the_environment_of_this_run_stays_here():
-    """Options of this run of pytest do not reach the other process."""
-    found = child_environment(settings(JAXGATE_STRICT="1", PYTEST_ADDOPTS="-x", PATH="p"))
-    assert found == {"PATH": "p", "COLUMNS": "400"}
-
-
-def test_the_projects_own_options_reach_it():
-    found = child_environment(settings(("--width", "a b"), PYTEST_ADDOPTS="-x"))
-    assert shlex.split(found["PYTEST_ADDOPTS"]) == ["--width", "a b"]
-
-
-def test_what_a_conftest_set_since_does_not_reach_it(monkeypatch):
-    """It is the code of this side; the size that this run chose is not."""
-    monkeypatch.setenv("XLA_FLAGS", "--xla_slow")
-    monkeypatch.setenv("JAXGATE_SIZE", "full")
-    assert child_environment(settings(XLA_FLAGS="--before")) == {
-        "XLA_FLAGS": "--before", "JAXGATE_SIZE": "full", "COLUMNS": "400",
-    }  # fmt: skip
-
-
-def test_pins_that_cannot_be_built_there_are_no_environment_of_the_newest(other_python):
-    """What is compared would not be what was asked for; pip's last lines say why."""
-
-    class Broken(Pip):
-        def __call__(self, command, **about):
-            if "--no-deps" in command:
-                return Finished(
-                    status=1, stdout="", stderr="building\nERROR: Failed to build 'tiny' when getting requirements\n"
-                )
-            return super().__call__(command, **about)
-
-    with pytest.raises(UsageError, match=r"cannot be installed for .*\nERROR: Failed to build 'tiny'"):
-        other_python(Broken())
+@pytest.mark.parametrize(
+    ("started", "options", "now", "found"),
+    [
+        # Options of this run of pytest stay here, the project's own reach it.
+        ({"JAXGATE_STRICT": "1", "PYTEST_ADDOPTS": "-x", "PATH": "p"}, (), {}, {"PATH": "p"}),
+        ({"PYTEST_ADDOPTS": "-x"}, ("--width", "a b"), {}, {"PYTEST_ADDOPTS": "--width 'a b'"}),
+        # What a conftest set since is the code of this side; the size that this run chose is not.
+        (
+            {"XLA_FLAGS": "--before"},
+            (),
+            {"XLA_FLAGS": "--xla_slow", "JAXGATE_SIZE": "full"},
+            {"XLA_FLAGS": "--before", "JAXGATE_SIZE": "full"},
+        ),
+    ],
+)
+def test_the_environment_of_this_run_reaches_it_as_it_was_at_first(monkeypatch, started, options, now, found):
+    for name, value in now.items():
+        monkeypatch.setenv(name, value)
+    assert child_environment(settings(options, **started)) == found | {"COLUMNS": "400"}
 
 
 @pytest.mark.parametrize(
@@ -364,9 +361,5 @@ def test_a_setting_that_did_not_arrive_is_refused(item, there, lost, tmp_path):
     """A conftest may have set it back: an environment would be compared with itself."""
     save_baseline(tmp_path, baseline(environment={**ENVIRONMENT, **there}))
     asked = parse_environment([item], tmp_path)
-    if lost is None:
+    with nullcontext() if lost is None else pytest.raises(UsageError, match=lost):
         refuse_lost_settings(asked, [tmp_path])
-        return
-    with pytest.raises(UsageError) as error:
-        refuse_lost_settings(asked, [tmp_path])
-    assert lost in str(error.value)
