@@ -8,44 +8,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Generic, TypeVar
 
-T = TypeVar("T")
+Thing = tuple[str, ...]
+"""What becomes smaller: a few texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move(Generic[T]):
+class Move:
     """One way to make something smaller."""
 
     name: str  # what it does, for people
-    parts: Callable[[T], Sequence[str]]  # what it could take away, by names that stay the same while other parts go
-    without: Callable[[T, Sequence[str]], T | None]  # the thing without some parts; `None` where that is none
+    parts: Callable[[Thing], Sequence[str]]  # what it could take away, by names that stay the same while other parts go
+    without: Callable[[Thing, Sequence[str]], Thing | None]  # the thing without some parts; `None` where that is none
     # whether only one part may be taken at a time, in the order of `parts`: the first that works counts
     one_by_one: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step(Generic[T]):
+class Step:
     """A smaller thing that was found, and is sure to show it."""
 
-    found: T  # the thing
+    found: Thing  # the thing
     move: str  # what made it smaller
     tries: int  # how many were asked for so far, in all
 
 
 @dataclass
-class Reduction(Generic[T]):
+class Reduction:
     """Makes a thing smaller until no move helps any more."""
 
-    moves: Sequence[Move[T]]  # ways to make it smaller, the boldest first
+    moves: Sequence[Move]  # ways to make it smaller, the boldest first
     _: KW_ONLY
-    shows: Callable[[T], bool]  # whether a thing still shows it
-    size: Callable[[T], tuple[int, ...]]  # what shall become small; what is not smaller is not gone on with
+    shows: Callable[[Thing], bool]  # whether a thing still shows it
+    size: Callable[[Thing], tuple[int, ...]]  # what shall become small; what is not smaller is not gone on with
     over: Callable[[], bool] = lambda: False  # whether time is up
     tries: int = field(default=0, init=False)
-    _refused: set[T] = field(default_factory=set, init=False)
+    _refused: set[Thing] = field(default_factory=set, init=False)
 
-    def steps(self, start: T) -> Iterator[Step[T]]:
+    def steps(self, start: Thing) -> Iterator[Step]:
         """Everything smaller that was found, each smaller than the one before; the last one is the smallest."""
         best = start
         while not self.over():
@@ -57,7 +57,7 @@ class Reduction(Generic[T]):
             if self.size(best) >= self.size(before):
                 return
 
-    def _one_by_one(self, move: Move[T], best: T) -> Iterator[T]:
+    def _one_by_one(self, move: Move, best: Thing) -> Iterator[Thing]:
         """Take the first part that can be taken, and ask again what parts there are."""
         while True:
             found = next((one for part in move.parts(best) if (one := self._try(move, best, [part])) is not None), None)
@@ -66,7 +66,7 @@ class Reduction(Generic[T]):
             best = found
             yield best
 
-    def _in_chunks(self, move: Move[T], best: T) -> Iterator[T]:
+    def _in_chunks(self, move: Move, best: Thing) -> Iterator[Thing]:
         parts = list(move.parts(best))
         length = (len(parts) + 1) // 2
         while length >= 1:
@@ -84,7 +84,7 @@ class Reduction(Generic[T]):
                 yield best
             length = min(length // 2, max(len(parts), 1))
 
-    def _try(self, move: Move[T], best: T, parts: Sequence[str]) -> T | None:
+    def _try(self, move: Move, best: Thing, parts: Sequence[str]) -> Thing | None:
         """The thing without some parts, if it is smaller and shows it."""
         if self.over():
             return None

@@ -28,7 +28,7 @@ SLOWER = 1.2
 """From here on a longer call is something to reduce: less drowns in the noise of a few rounds."""
 
 
-def moves() -> list[Move[Programs]]:
+def moves() -> list[Move]:
     """Ways to make programs smaller, the boldest first. Both sides lose the same."""
     seats: dict[str, int] = {}  # the seat that each value gets where it becomes an input: no two share one
 
@@ -52,7 +52,7 @@ def moves() -> list[Move[Programs]]:
         change: Callable[[str, Sequence[str]], str | None],
         *,
         one_by_one: bool = False,
-    ) -> Move[Programs]:
+    ) -> Move:
         def without(programs: Programs, parts: Sequence[str]) -> Programs | None:
             found = tuple(changed for text in programs if (changed := change(text, parts)) is not None)
             return found if len(found) == len(programs) else None
@@ -89,7 +89,7 @@ def size(programs: Programs) -> tuple[int, ...]:
 
 def reduce_programs(
     start: Programs, oracle: Oracle, *, budget_s: float, clock: Callable[[], float] = time.monotonic
-) -> Iterator[Step[Programs]]:
+) -> Iterator[Step]:
     """Make programs smaller while they show it; each step was verified."""
     end = clock() + budget_s
 
