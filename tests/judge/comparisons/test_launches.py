@@ -61,7 +61,7 @@ HIDDEN = "launches differ among themselves"
             for few in range(1, MIN_LAUNCHES)
         ],
         # 500 ns a call is nothing that anybody gates on: at 5 µs the margin is 10 %.
-        ([5400.0] * 5, [5000.0] * 5, Status.UNDECIDED, "neither within nor beyond the margin"),
+        ([5400.0] * 5, [5000.0] * 5, Status.UNDECIDED, "detectable slow-down"),
         ([5600.0] * 5, [5000.0] * 5, Status.SLOWER, "more than 10.0% slower"),
     ],
 )

@@ -143,7 +143,6 @@ class Revisions:
         return _compared(found[0], confirms=not any(one.startswith(AGAINST) for one in against))
 
     def _recordings(self, here: Baseline, good: Baseline, tolerances: Sequence[Tolerance]) -> Compared:
-        """Compare what two environments recorded: their facts."""
         launches = Launches(here=(here,), there=(good,), why_not="")
         other = "==".join(self._range.describe(self._range.good).split())
         verdict = judge_environment(here.case, (), here.as_measured(), launches, other=other, tolerances=tolerances)

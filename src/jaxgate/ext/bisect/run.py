@@ -216,7 +216,6 @@ def _search(asked: argparse.Namespace, search: Callable[..., Revisions]) -> int:
 
 
 def _check(asked: argparse.Namespace) -> None:
-    """Refuse what makes no sense before anything is looked at."""
     if not asked.case or not asked.good:
         raise UsageError("expected a case and a good side: jaxgate bisect CASE --good REV")
     if asked.fact and asked.fact not in BISECTED:
@@ -239,11 +238,7 @@ def _range(
     files: Sequence[Path],
     environ: Mapping[str, str],
 ) -> tuple[Range, Path]:
-    """What is searched, and the folder of this search.
-
-    Raises:
-        UsageError: If it is no range.
-    """
+    """What is searched, and the folder of this search."""
     cache = cache_folder()
     forget_old(cache, time.time())
     about = [str(project), case.case, case.test, asked.tests, *options, *measured_by(environ)]
@@ -277,7 +272,6 @@ def _announce(asked: argparse.Namespace, case: Subject, within: Range, files: Se
 
 
 def _report(answer: Answer, asked: argparse.Namespace, within: Range) -> None:
-    """Print the table, which side it compares with, the answer, and the text of the first bad revision."""
     state, quantity = answer.state, answer.state.quantity
     assert quantity is not None
     tell(

@@ -92,11 +92,7 @@ class Search:
         write_strict(self._file, state)
 
     def _side(self, revision: str, mark: Mark) -> Baseline:
-        """Measure one end of the range; today's tests are tried where the good side has none of its own.
-
-        Raises:
-            UsageError: If it cannot be measured.
-        """
+        """Measure one end of the range; today's tests are tried where the good side has none of its own."""
         self._begin(f"{mark:<4}  {self._range.short(revision)}  {self._range.title(revision)}")
         begin = self._clock()
         problem = ""
@@ -114,11 +110,7 @@ class Search:
         raise UsageError(f"the {mark} side, {self._range.short(revision)}, cannot be measured: {problem}")
 
     def _find_quantity(self, good: Baseline, bad: Baseline) -> Quantity:
-        """Find what moved between the sides: a fact that is worse; else the time of a call; else a fact that is better.
-
-        Raises:
-            AlikeError: If nothing did, or not what was asked for.
-        """
+        """Find what moved between the sides: a fact that is worse; else the time of a call; else a fact that is better."""
         self._begin("what differs between the two sides")
         facts = self._compared(timed=False)
         moved = moved_facts(facts.findings)
@@ -150,7 +142,6 @@ class Search:
             raise UsageError(f"the two sides cannot be compared: {error}") from None
 
     def _alike(self, good: Baseline, bad: Baseline, facts: Compared, timed: Compared | None) -> str:
-        """Say in what the sides are alike, or why that is not known."""
         open_ = [one for one in facts.findings if one.status in (Status.INVALID, Status.STALE_BASELINE)]
         if open_:
             return f"the two sides cannot be compared: {open_[0].name}: {open_[0].detail}"
@@ -163,7 +154,6 @@ class Search:
         return f"no fact is worse or better on the bad side than on the good one{time_}"
 
     def _step(self, revision: str, left: Left, quantity: Quantity) -> None:
-        """Try one revision, and write down what it is."""
         number, of_them = len(self.state.probes) + 1, plural(len(left.first_bad), self._range.unit)
         self._begin(
             f"step {number}, about {plural(left.steps, 'step')} left for {of_them}: "
@@ -214,7 +204,6 @@ class Search:
         return found
 
     def _met(self, measured: Baseline) -> Probe | None:
-        """A revision of the same program whose mark is known."""
         quantity = self.state.quantity
         assert quantity is not None
         ends = (
@@ -228,7 +217,6 @@ class Search:
         return None
 
     def _refuse_other(self, measured: Baseline) -> None:
-        """Refuse a measurement that cannot be compared with the good side's."""
         good = self._revisions.known(self._range.good)
         assert good is not None
         if measured.hardware != good.hardware:

@@ -112,7 +112,6 @@ def anonymise(stored: StoredProgram) -> AnonymousProgram:
 
 
 def _axis_names(text: str, shardings: Sequence[Any]) -> dict[str, str]:
-    """What each axis of a mesh is called instead."""
     names = [name for one in shardings if one is not None for name in one.mesh.axis_names]
     names += [name for mesh in re.findall(r"sdy\.mesh @\S+ = <\[(.*?)\]", text) for name in _QUOTED.findall(mesh)]
     return {name: f"axis{place}" for place, name in enumerate(dict.fromkeys(str(one) for one in names))}

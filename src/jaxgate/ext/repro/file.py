@@ -45,7 +45,6 @@ def repro_file(baseline: AnonymousProgram, now: AnonymousProgram, *, name: str) 
 
 
 def _program(name: str, side: AnonymousProgram) -> str:
-    """One side, as the call that makes it."""
     inputs = ", ".join(_array(one, place) for place, one in zip(side.places, side.inputs, strict=True))
     outputs = ", ".join(map(_array, side.outputs))
     rows = [f"inputs=[{inputs}],", f"outputs=[{outputs}],"]

@@ -199,7 +199,6 @@ def reduce_pair(
 
 @contextmanager
 def _servers(python: Path | None) -> Iterator[tuple[CompileServer, CompileServer]]:
-    """Servers of the baseline's side, and of today's."""
     with ExitStack() as stack:
         here = CompileServer(Path(sys.executable))
         stack.callback(here.close)
@@ -218,11 +217,7 @@ def _servers(python: Path | None) -> Iterator[tuple[CompileServer, CompileServer
 def _question(
     sides: Sides, start: Programs, about: str, least: float | None, alone: Callable[[], None]
 ) -> tuple[Sides, Oracle]:
-    """What shall be shown, and the sides that are compared for it.
-
-    Raises:
-        UsageError: If the programs do not show it.
-    """
+    """What shall be shown, and the sides that are compared for it."""
     one, here = len(start) == 1, sides.servers[0] is sides.servers[1]
     if about in ("", *REDUCED_FACTS):
         worse = find_worse(sides, start, (about,) if about else REDUCED_FACTS, least)
@@ -247,7 +242,6 @@ def _question(
 
 
 def _looked_at(about: str, *, one: bool) -> str:
-    """What both sides agree in, and what could not be looked at."""
     if about:
         return f"{about} of both sides agree as far as this can see"
     if one:

@@ -68,6 +68,5 @@ def leave_out(session: GateSession, compiler: TargetCompiler, case: str, test: s
 
 
 def _skip(session: GateSession, test: str, why: str, text: str = "") -> NoReturn:
-    """Leave a test out, and count it."""
     session.result.left_out[test] = why
     pytest.skip(text or why)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from jaxgate.model.machine import HardwareKey
@@ -32,7 +32,20 @@ class Gpu:
 
 
 _KB, _MB = 2**10, 2**20
-
+# SXM: https://resources.nvidia.com/en-us-tensor-core/nvidia-tensor-core-gpu-datasheet
+# and https://resources.nvidia.com/en-us-hopper-architecture/nvidia-h100-tensor-c
+_H100 = Gpu(
+    kind="NVIDIA H100 80GB HBM3",
+    capability=(9, 0),
+    multiprocessors=132,
+    cores=128,
+    clock_ghz=1.98,
+    l2_bytes=50 * _MB,
+    memory_bytes=80_000_000_000,
+    bandwidth=3_350_000_000_000,
+    shared_bytes=228 * _KB,
+    block_shared_bytes=227 * _KB,
+)
 GPUS: Mapping[str, Gpu] = MappingProxyType(
     {
         # SXM, 80 GB: https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf
@@ -49,33 +62,9 @@ GPUS: Mapping[str, Gpu] = MappingProxyType(
             shared_bytes=164 * _KB,
             block_shared_bytes=163 * _KB,
         ),
-        # SXM: https://resources.nvidia.com/en-us-tensor-core/nvidia-tensor-core-gpu-datasheet
-        # and https://resources.nvidia.com/en-us-hopper-architecture/nvidia-h100-tensor-c
-        "h100": Gpu(
-            kind="NVIDIA H100 80GB HBM3",
-            capability=(9, 0),
-            multiprocessors=132,
-            cores=128,
-            clock_ghz=1.98,
-            l2_bytes=50 * _MB,
-            memory_bytes=80_000_000_000,
-            bandwidth=3_350_000_000_000,
-            shared_bytes=228 * _KB,
-            block_shared_bytes=227 * _KB,
-        ),
+        "h100": _H100,
         # SXM, the chip of an H100 with other memory: https://www.nvidia.com/en-us/data-center/h200/
-        "h200": Gpu(
-            kind="NVIDIA H200",
-            capability=(9, 0),
-            multiprocessors=132,
-            cores=128,
-            clock_ghz=1.98,
-            l2_bytes=50 * _MB,
-            memory_bytes=141_000_000_000,
-            bandwidth=4_800_000_000_000,
-            shared_bytes=228 * _KB,
-            block_shared_bytes=227 * _KB,
-        ),
+        "h200": replace(_H100, kind="NVIDIA H200", memory_bytes=141_000_000_000, bandwidth=4_800_000_000_000),
         # One of the eight of a DGX B200: https://www.nvidia.com/en-us/data-center/dgx-b200/
         # and https://resources.nvidia.com/en-us-blackwell-architecture
         "b200": Gpu(

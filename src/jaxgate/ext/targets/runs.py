@@ -64,7 +64,6 @@ def _table(moved: Sequence[str], runs: Mapping[str, Results | None]) -> Iterator
 
 
 def _cell(case: Mapping[str, Any] | None) -> str:
-    """What came of one case on one hardware."""
     if case is None:
         return "–"
     sign = _BAD if case["fails"] else _GOOD if case["status"] in (*_CALM, Status.IMPROVED, Status.FASTER) else _FAIR

@@ -89,11 +89,6 @@ class Upgrade(InsteadOfTests):
 
 
 def _compare(config: pytest.Config, tests: list[str]) -> UpgradeReport:
-    """Record both sides, and hold them against each other.
-
-    Raises:
-        UsageError: If the other environment cannot be made, or a side records nothing.
-    """
     from jaxgate.ext.upgrade.runs import record_upgrade  # noqa: PLC0415 - imports JAX
 
     settings = config.stash[SETTINGS]

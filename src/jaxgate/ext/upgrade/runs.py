@@ -187,7 +187,6 @@ def _read(notes: Path) -> SideNotes:
 
 
 def _how(status: int) -> str:
-    """How a process ended, in words."""
     try:
         return f"the signal {signal.Signals(-status).name}" if status < 0 else f"exit code {status}"
     except ValueError:

@@ -78,7 +78,6 @@ def _cases(groups: Sequence[Group]) -> int:
 
 
 def _clock_line(report: UpgradeReport) -> str:
-    """What the clock could say, and what it could not."""
     times = report.times
     claims = f"; {plural(times.claims, 'claim')} on time not judged" if times.claims else ""
     if not times.timed:

@@ -224,11 +224,7 @@ def _is_exact(requirement: Requirement) -> bool:
 
 
 def _told(done: Finished, requirements: Sequence[str], python: str = sys.executable) -> str:
-    """What a step for an interpreter printed.
-
-    Raises:
-        UsageError: If it failed, with why.
-    """
+    """What a step for an interpreter printed."""
     if done.status:
         if other := why_other_python(requirements, done.stderr):
             raise UsageError(other)
@@ -237,7 +233,6 @@ def _told(done: Finished, requirements: Sequence[str], python: str = sys.executa
 
 
 def _errors(done: Finished) -> str:
-    """The last lines of pip that say what went wrong."""
     output = (done.stderr or done.stdout).splitlines()
     lines = [line for line in output if line.startswith("ERROR")] or output
     return "\n".join(lines[-3:])
