@@ -19,14 +19,12 @@ def test_ordered(gate_start):
     gate_start(lambda: ordered(jnp.ones(8)))
 def test_plain(gate_start):
     gate_start(lambda: plain(jnp.ones((8, 8))), programs=9)
-def test_broken(gate_start):
-    gate_start(lambda: plain(jnp.ones(3)) / {}["missing"])
 """
 
 
 @pytest.mark.jax_text
 def test_a_program_that_the_order_of_a_set_decides_is_compiled_again(project):
-    """It is named with the line that differs; a sound start is SAME, and what fails in the other process is told."""
+    """It is named with the line that differs; a sound start is SAME."""
     project.write("test_model.py", START)
     found = project.run("--perf-profile=never")
     text = re.sub(" +", " ", found.text)
@@ -34,5 +32,4 @@ def test_a_program_that_the_order_of_a_set_decides_is_compiled_again(project):
     assert "found missed_programs: the second process compiles again what the first one kept: 1 program" in text
     assert re.search(r"culprit ordered at test_model.py:\d+: %cst = stablehlo.constant dense<\S+> : \S+ → %cst", text)
     assert re.search(r"SAME model/plain 3 claims hold · \d+ programs, [\d.]+ s \(imports ", text)
-    assert "found starting in another process: KeyError: 'missing'" in text
     assert "accept: add --perf-update" not in text

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from jaxgate.ext.start.gate import _judge, _show
 from jaxgate.ext.start.judge import judge_start
 from jaxgate.ext.start.model import PHASES, Job, Program, Started
 from jaxgate.ext.start.watch import CACHE, begin, cache_variables
@@ -126,6 +127,16 @@ def test_what_is_no_start_is_invalid(tmp_path):
         begin(lambda: None, time.time(), before)
     with pytest.raises(InvalidCaseError, match="starting: ZeroDivisionError"):
         begin(lambda: 1 / 0, time.time(), before)
+
+
+def test_what_fails_in_the_other_process_is_told(tmp_path):
+    """By the stage and the error that it left."""
+
+    def ask(folder, *_, **__):
+        return _show(lambda: 1 / 0, folder, time.time(), print)
+
+    with pytest.raises(InvalidCaseError, match="starting in another process: ZeroDivisionError"):
+        _judge(Job(start=nothing), "train/start", ask, tmp_path, lambda _: None)
 
 
 def test_jax_knows_the_variables():
