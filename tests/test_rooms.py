@@ -33,7 +33,7 @@ ROLES = {
     "opinion/traits profile/capture profile/op_names profile/programs profile/xplane ranks/job start/watch "
     "repro/anonymous repro/flat repro/jax_code repro/modules repro/server "
     "repro/standalone targets/compiled targets/compilers targets/interface targets/topology",
-    "judge": "history/chain profile/operations ranks/merge upgrade/launches doctor/checkup shards/cut shards/merge",
+    "judge": "history/chain profile/operations ranks/merge upgrade/launches doctor/checkup shards/merge",
     "keep": "store/shelf upgrade/notes history/store history/saved_runs profile/events",
     "report": "page/document page/blocks page/drawing page/curves page/cases page/run_page history/page diff/page profile/table",
     "processes": "bisect/ranges bisect/revisions opinion/process profile/worker "
@@ -47,7 +47,7 @@ ROLES = {
 """Which room's rules a module of a capability in ``ext/`` keeps, where its name does not say so."""
 BY_NAME = {
     "model": "model", "judge": "judge", "text": "report", "command": "cli", "run": "cli", "mode": "plugin",
-    "kept": "keep", "check": "engine", "ending": "engine", "pages": "report", "writing": "cli",
+    "kept": "keep", "check": "engine", "ending": "engine", "pages": "report",
 }  # fmt: skip
 ROLE = {name: role for role, names in ROLES.items() for name in names.split()}
 
@@ -271,7 +271,7 @@ JOINTS = {
     "energy": "engine/duels/baseline_duel engine/instruments engine/run/ending judge/verdict model/measurement "
     "model/verdict observe/measure observe/measure_calls observe/observation observe/tools plugin/benchmark_rows "
     "report/results report/text",
-    "growth": "__init__ ext/loop/judge judge/causes/suspects judge/verdict model/computation model/measurement model/verdict "
+    "growth": "__init__ ext/loop/gate judge/causes/suspects judge/verdict model/computation model/measurement model/verdict "
     "observe/arguments/function_case observe/measure report/results report/text",
     "loop": "plugin/hooks",
     "start": "plugin/hooks",

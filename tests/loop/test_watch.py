@@ -16,8 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgate.ext.loop.gate import watch_both
-from jaxgate.ext.loop.judge import judge_loop
+from jaxgate.ext.loop.gate import judge_loop, watch_both
 from jaxgate.ext.loop.model import FEWEST, Loop
 from jaxgate.ext.loop.resume import _compiled, resume
 from jaxgate.ext.loop.watch import compiled_later

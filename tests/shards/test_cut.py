@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from jaxgate.ext.shards.cut import EACH_S, cut
+from jaxgate.ext.shards.plugin import EACH_S, cut
 
 
 def total(costs, part):

@@ -14,7 +14,7 @@ from jaxgate.ext.diff.model import DiffSide
 from jaxgate.ext.diff.sides import is_results, side_of_commit, side_of_hardware, side_of_results, side_of_revision
 from jaxgate.ext.diff.text import diff_json, diff_lines, diff_page, diff_summary
 from jaxgate.ext.history.store import HistoryError, HistoryStore, find_place
-from jaxgate.ext.page.writing import write_page
+from jaxgate.ext.page.command import write_page
 from jaxgate.keep.git import COMMIT, commit_of
 from jaxgate.keep.results import UnreadableResultsError
 from jaxgate.keep.strict import CorruptBaselineError

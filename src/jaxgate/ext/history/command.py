@@ -14,7 +14,7 @@ from jaxgate.ext.history.model import HISTORY_OFF, HistoryPoint
 from jaxgate.ext.history.saved_runs import read_saved_run
 from jaxgate.ext.history.store import HistoryError, HistoryStore, find_place
 from jaxgate.ext.history.text import change_lines, changes_text, history_json, history_list, history_text
-from jaxgate.ext.page.writing import write_page
+from jaxgate.ext.page.command import write_page
 from jaxgate.model.words import plural
 
 COMMAND = "history"

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxgate.ext.loop.judge import judge_loop
-from jaxgate.ext.loop.model import Loop, Seen
+from jaxgate.ext.growth.model import Grown
+from jaxgate.ext.loop.model import LIMITS, Loop, Seen
 from jaxgate.ext.loop.resume import compare, resume
 from jaxgate.ext.loop.watch import watch
+from jaxgate.judge.counts import Counted, count, judge_counts
 from jaxgate.model.numbers import Samples
-from jaxgate.model.verdict import Verdict
+from jaxgate.model.verdict import Figures, Verdict
 from jaxgate.observe.tools import Announce
 from jaxgate.plugin.another_process import Said, judge_elsewhere
 from jaxgate.plugin.gate_arguments import usage_errors
@@ -94,3 +95,24 @@ def watch_both(loop: Loop, folder: Path, ask: Callable[..., Said], progress: Ann
     patience_s = max(_PATIENCE_S, _PATIENCE * (time.monotonic() - begin))
     said = ask(folder, "resuming the loop in another process", timeout_s=patience_s)
     return replace(seen, counts={**seen.counts, **compare(notes, end, *said)})
+
+
+def judge_loop(case: str, loop: Loop, seen: Seen) -> Verdict:
+    """Hold each count against its limit. No baseline is needed: each step of a sound loop is like the one before."""
+    timeline = Grown(  # where the time of each step went
+        sizes=tuple(step.number for step in seen.steps),
+        facts={
+            name: tuple(getattr(step, name) for step in seen.steps)
+            for name in ("took_ns", "wait_ns", "log_ns", "collector_ns")
+        },
+    )
+    figures = Figures(now={}, growth={"step": timeline})
+    return judge_counts(case, seen.hardware, _counted(loop, seen), time=str(seen), figures=figures)
+
+
+def _counted(loop: Loop, seen: Seen) -> Iterator[Counted]:
+    for name, limit in LIMITS.items():
+        if found := seen.counts.get(name):
+            allowed = loop.allow.get(name, limit)
+            told = f"{found.what}; allowed {allowed:g}" if allowed else found.what
+            yield count(name, found.value, allowed, told, found.where)

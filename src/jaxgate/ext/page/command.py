@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from jaxgate.cli.console import refuse
-from jaxgate.ext.page.writing import write_page
+from jaxgate.cli.console import refuse, say, tell
+from jaxgate.keep.artifacts import PAGE_MARK, refuse_foreign
+from jaxgate.keep.files import write_atomic
 from jaxgate.keep.results import UnreadableResultsError, read_results, results_file
 from jaxgate.model.outcome import RunRecord
 
@@ -51,6 +52,18 @@ def report(paths: Sequence[Path], output: Path | None) -> int:
     names = result_names(files, runs) if len(runs) > 1 else [""]
     shown = list(zip(files, names, runs, strict=True))
     return write_page("report", page, lambda: results_page(shown, page))
+
+
+def write_page(command: str, page: Path, make: Callable[[], str]) -> int:
+    """Make a page of a command, write it, print its path, and give the exit code: 2 if it cannot be written."""
+    try:
+        refuse_foreign(page, PAGE_MARK, "a page of jaxgate's")
+        write_atomic(page, make().encode())
+    except OSError as error:
+        return refuse(command, f"{page} cannot be written: {error.strerror or error}", 2)
+    tell(page=str(page))
+    say(str(page))
+    return 0
 
 
 def results_page(results: Sequence[tuple[Path, str, RunRecord]], page: Path) -> str:
