@@ -117,13 +117,12 @@ def after(size: Extent) -> Computation:
             wider, width=[size.width // 2, size.width, 2 * size.width], claims=[grows("temp_bytes", "width") <= SQUARE]
         ),
         batch=Batch(argument=1, size=size.batch),
-        analytic_flops=(3 * size.layers - 1) * 2 * size.batch * size.width**2,
         rtol=size.rtol,
         atol=1e-5,
         claims=[
             claim("aliased_bytes >= donated_bytes", "every leaf of the restored state is taken over"),
             claim("peak_bytes <= 0.85 * reference", "there is one state, not two"),
-            claim("matmul_flops == analytic_flops", "one forward and one backward pass"),
+            claim("matmul_flops == reference", "one forward and one backward pass"),
         ],
     )
 

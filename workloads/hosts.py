@@ -72,7 +72,6 @@ def trained(size: Extent, args: tuple[Any, ...], subject: Any, reference: Any, c
         carry=0,
         batch=Batch(argument=1, size=size.batch),
         grow=over_samples(args, 1, 2),
-        analytic_flops=(3 * size.layers - 1) * 2 * size.batch * size.width**2,
         rtol=size.rtol,
         atol=1e-5,
         claims=[claim("aliased_bytes >= donated_bytes", "the old parameters make room for the new ones"), *claims],

@@ -116,11 +116,7 @@ def fused(size: Extent) -> Computation:
             longer, rows=[size.rows // 4, size.rows // 2, size.rows], claims=[grows("matmul_flops", "rows") <= 1]
         ),
         batch=Batch(argument=0, size=size.rows, unit="rows"),
-        analytic_flops=2 * size.rows * size.width**2,
         rtol=size.rtol,
         atol=size.rtol,
-        claims=[
-            claim("matmul_flops == analytic_flops", "each block of the result once"),
-            claim("matmul_flops == reference", "the same products on both sides"),
-        ],
+        claims=[claim("matmul_flops == reference", "the same products on both sides")],
     )

@@ -15,7 +15,7 @@ def test_a_planted_mistake_turns_its_case_red(project):
     command = ("perf/test_donation.py", "-k", "adamw-step-donated")
     with compiled_quickly():
         assert project.run(*command, "--perf-update").code == 0
-        project.edit("workloads/donation/steps.py", "jax.jit(step, donate_argnums=0)", "jax.jit(step)")
+        project.edit("workloads/donation.py", "jax.jit(step, donate_argnums=0)", "jax.jit(step)")
         result = project.run(*command)
     result.counts(failed=1)
     result.shows(

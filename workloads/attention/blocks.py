@@ -83,13 +83,11 @@ def forward(size: Extent) -> Computation:
         next_args=onwards,
         batch=Batch(argument=0, size=size.batch),
         amount=Amount(count=size.batch * size.time, unit="tokens"),
-        analytic_flops=products_flops(size, FORWARD),
         rtol=size.rtol,
         atol=size.atol,
         claims=[
             claim("temp_bytes <= 0.5 * reference", "one block's scores at a time"),
             claim("matmul_flops == reference", "the same products on both sides"),
-            claim("matmul_flops == analytic_flops", "each key meets each query once"),
         ],
     )
 

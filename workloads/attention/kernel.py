@@ -15,18 +15,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
 from jaxgate import Amount, Batch, Computation, Family, Growth, claim, grows
-from workloads.attention.heads import (
-    FORWARD,
-    HIDDEN,
-    SIZES,
-    Mask,
-    longer,
-    make_args,
-    materialised,
-    onwards,
-    products_flops,
-    shapes,
-)
+from workloads.attention.heads import HIDDEN, SIZES, Mask, longer, make_args, materialised, onwards, shapes
 from workloads.parts import Extent
 
 CASES = Family("attention")
@@ -91,12 +80,10 @@ def build(size: Extent) -> Computation:
         next_args=onwards,
         batch=Batch(argument=0, size=size.batch),
         amount=Amount(count=size.batch * size.time, unit="tokens"),
-        analytic_flops=products_flops(size, FORWARD),
         rtol=size.rtol,
         atol=size.atol,
         claims=[
             claim("temp_bytes <= 0.6 * reference", "scores of one block of queries and one of keys"),
             claim("matmul_flops == reference", "the same products on both sides"),
-            claim("matmul_flops == analytic_flops", "each key meets each query once"),
         ],
     )

@@ -72,8 +72,6 @@ def build(size: Extent, mesh: str) -> Computation:
         carry=0,
         batch=Batch(argument=2, size=size.batch),
         amount=Amount(count=size.batch * size.time, unit="tokens"),
-        # Scores, and their gradients of the table and of what is scored.
-        analytic_flops=3 * 2 * size.batch * size.time * size.width * size.words,
         alternatives={
             "table-everywhere": Alternative(
                 function=compiled(devices, P(), TOKENS),

@@ -85,7 +85,6 @@ def build(size: Extent, strategy: str, mesh: str) -> Computation:
         args=jax.device_put(numbers, (kernels, samples, samples)),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
-        analytic_flops=mlp.matmul_flops(size),
         alternatives={
             "automatic": Alternative(
                 function=mlp.sharded_step(layout, automatic, size.pairs),

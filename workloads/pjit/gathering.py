@@ -66,8 +66,6 @@ def build(size: Extent, mesh: str) -> Computation:
         args=jax.device_put(numbers, layout),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
-        # Forward, forward again, and two products backward; within a loop the first layer is like the others.
-        analytic_flops=4 * 2 * size.batch * size.width**2 * size.layers,
         alternatives={"all-at-once": Alternative(function=compiled(devices, early=True), args=shapes(numbers, layout))},
         claims=[
             *TRAINED,

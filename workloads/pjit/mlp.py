@@ -114,11 +114,6 @@ def alternative(strategy: str, mesh: Mesh, size: Extent, args: tuple[Any, ...]) 
     )
 
 
-def matmul_flops(size: Extent) -> int:
-    """Each kernel is used forward and twice backward; the gradient of the input itself is not needed."""
-    return (3 * 2 * size.pairs - 1) * 2 * size.batch * size.width * size.hidden
-
-
 SWEEP = (
     ("none", "8"),
     ("batch", "4"),
@@ -150,7 +145,6 @@ def build(size: Extent, strategy: str, mesh: str) -> Computation:
         grow=over_samples(args, 1, 2),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
-        analytic_flops=matmul_flops(size),
         alternatives={against: alternative(against, devices, size, numbers)} if against else {},
         claims=claims(strategy, mesh),
     )

@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 from jaxgate import Amount, Batch, Computation, Family, claim
 from workloads.parts import Extent, Tree, grid, mlp
-from workloads.placement.network import SIZES, draw_inputs, forward_flops
+from workloads.placement.network import SIZES, draw_inputs
 
 CASES = Family("placement")
 
@@ -72,13 +72,12 @@ def ensemble(size: Extent) -> Computation:
         args=(jax.device_put(params, spread), jax.device_put(x, everywhere)),
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=MEMBERS * size.batch, unit="samples"),
-        analytic_flops=MEMBERS * forward_flops(size),
         rtol=size.rtol,
         atol=size.rtol,
         claims=[
             claim("collectives == 0", "members know nothing of one another"),
             claim("xla_flops <= 0.2 * reference", "each device works through an eighth of them"),
             claim("output_bytes <= 0.2 * reference", "and holds what its own ones say"),
-            claim("matmul_flops == analytic_flops", "each member reads the batch once"),
+            claim("matmul_flops == reference", "each member reads the batch once"),
         ],
     )

@@ -20,16 +20,6 @@ SIZES = sizes(
 """How large the network and its batch are."""
 
 
-def forward_flops(size: Extent) -> int:
-    """One product for each layer."""
-    return 2 * LAYERS * size.batch * size.width**2
-
-
-def step_flops(size: Extent) -> int:
-    """And two more on the way back; nobody asks for the gradient of the samples."""
-    return 3 * forward_flops(size) - 2 * size.batch * size.width**2
-
-
 def draw_inputs(size: Extent) -> tuple[Tree, Any, Any]:
     """Draw parameters, x and y [batch, width]; NumPy arrays, which are nowhere yet."""
     draw = drawing()

@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
 from workloads.parts import Extent, Tree, grid, sizes
 from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
-from workloads.scaling.network import PLAIN, RTOL, loss_of, make_numbers, on_devices, step_flops, train_step, updated
+from workloads.scaling.network import PLAIN, RTOL, loss_of, make_numbers, on_devices, train_step, updated
 
 CASES = Family("scaling")
 
@@ -86,7 +86,6 @@ def accumulating(size: Extent, devices: int) -> Computation:
         carry=0,
         batch=Batch(argument=1, size=samples),
         amount=Amount(count=samples, unit="samples", series="data-parallel with accumulation, weak"),
-        analytic_flops=step_flops(size, samples),
         alternatives={"each-time": Alternative(function=compiled(mesh, EACH_TIME), args=shapes(numbers, layout))},
         rtol=RTOL,
         claims=[

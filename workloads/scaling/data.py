@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import Extent, grid, sizes
 from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
-from workloads.scaling.network import RTOL, make_numbers, on_devices, step_flops, train_step
+from workloads.scaling.network import RTOL, make_numbers, on_devices, train_step
 
 CASES = Family("scaling")
 
@@ -40,7 +40,6 @@ def data_parallel(size: Extent, devices: int, samples: int, series: str, claims:
         carry=0,
         batch=Batch(argument=1, size=samples),
         amount=Amount(count=samples, unit="samples", series=series),
-        analytic_flops=step_flops(size, samples),
         rtol=RTOL,
         claims=[*TRAINED, *exchanged(devices), *claims],
     )

@@ -23,16 +23,6 @@ Layers = Callable[[Tree, jax.Array], jax.Array]
 """A pair of layers, or several: kernels and x [batch, width] to [batch, width]."""
 
 
-def product_flops(size: Extent, samples: int) -> int:
-    """Of the product of as many samples with one kernel."""
-    return 2 * samples * size.width * size.hidden
-
-
-def step_flops(size: Extent, samples: int) -> int:
-    """Of a step: each kernel is used forward and twice backward; the input itself needs no gradient."""
-    return (3 * 2 * size.pairs - 1) * product_flops(size, samples)
-
-
 def make_numbers(size: Extent, samples: int, draw: Draw | None = None) -> tuple[Tree, Any, Any]:
     """Draw the state, inputs and targets [samples, width]; NumPy arrays, or what another ``draw`` gives.
 

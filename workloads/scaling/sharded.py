@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec as P
 from jaxgate import Alternative, Amount, Batch, Computation, Family, Growth, claim, grows
 from workloads.parts import Extent, Tree, grid, sizes, stretched
 from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
-from workloads.scaling.network import RTOL, Layers, make_numbers, on_devices, pair_of_layers, product_flops, train_step
+from workloads.scaling.network import RTOL, Layers, make_numbers, on_devices, pair_of_layers, train_step
 
 CASES = Family("scaling")
 
@@ -94,8 +94,6 @@ def fully_sharded(size: Extent, devices: int) -> Computation:
         carry=0,
         batch=Batch(argument=1, size=samples),
         amount=Amount(count=samples, unit="samples", series="fully sharded, weak"),
-        # Each kernel forward and twice backward, the first of a pair once more on the way back.
-        analytic_flops=7 * size.pairs * product_flops(size, samples),
         alternatives={
             "data-parallel": Alternative(
                 function=compiled(mesh, copies, pair_of_layers),

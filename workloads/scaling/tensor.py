@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import Extent, Tree, fused_on_gpu, grid, sizes
 from workloads.pjit.meshes import TRAINED, gathered, shapes, shardings
-from workloads.scaling.network import RTOL, Layers, make_numbers, on_devices, one_by_one, step_flops, train_step
+from workloads.scaling.network import RTOL, Layers, make_numbers, on_devices, one_by_one, train_step
 
 CASES = Family("scaling")
 
@@ -62,7 +62,6 @@ def tensor_parallel(size: Extent, devices: int) -> Computation:
         carry=0,
         batch=Batch(argument=1, size=size.samples),
         amount=Amount(count=size.samples, unit="samples", series="tensor-parallel, strong"),
-        analytic_flops=step_flops(size, size.samples),
         alternatives={
             "one-device": Alternative(
                 function=jax.jit(train_step(), donate_argnums=0),

@@ -91,17 +91,12 @@ def make_inputs(size: Extent, steps: int) -> Any:
     return jax.device_put((params, 0.1 * draw(state), draw((steps, size.batch, size.features)), draw(state)))
 
 
-def matmul_flops(size: Extent, steps: int) -> int:
-    """FLOPs of the forward pass: each step multiplies the input and the hidden state by a matrix."""
-    return 2 * steps * size.batch * size.hidden * (size.features + size.hidden)
-
-
 def compiled_once(steps: int) -> tuple[Claim, ...]:
     """What scan gives over the unrolled loop."""
     always = (
         claim(f"stablehlo_ops <= {6 / steps} * reference", "the loop holds its body once for each step, scan once"),
         claim("temp_bytes <= reference", "scan keeps no more than the loop"),
-        claim("matmul_flops == analytic_flops", "the same multiplications, each step once"),
+        claim("matmul_flops <= 1.01 * reference", "the same multiplications, each step once"),
     )
     if steps < LONG:
         return always
@@ -122,7 +117,6 @@ def forward(size: Extent, steps: int, network: Callable[..., jax.Array] = scanne
         carry=1,
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=steps, unit="steps"),
-        analytic_flops=matmul_flops(size, steps),
         grow=as_large(steps, lambda steps: (params, hidden, stretched(steps, xs))),
         rtol=size.rtol,
         claims=compiled_once(steps),
@@ -133,7 +127,6 @@ def forward(size: Extent, steps: int, network: Callable[..., jax.Array] = scanne
 def training(size: Extent, steps: int) -> Computation:
     """A training step; backward needs one product per operand, except for the sequence itself."""
     params, hidden, xs, targets = make_inputs(size, steps)
-    backward = 2 * steps * size.batch * size.hidden * (size.features + 2 * size.hidden)
     return Computation(
         subject=jax.jit(train_step(scanned)),
         reference=jax.jit(train_step(unrolled)),
@@ -141,7 +134,6 @@ def training(size: Extent, steps: int) -> Computation:
         carry=0,
         batch=Batch(argument=3, size=size.batch),
         amount=Amount(count=steps, unit="steps"),
-        analytic_flops=matmul_flops(size, steps) + backward,
         grow=as_large(steps, lambda steps: (params, hidden, stretched(steps, xs), targets)),
         rtol=size.rtol,
         claims=compiled_once(steps),
@@ -161,6 +153,6 @@ def copies_of_the_body(size: Extent, copies: int, steps: int) -> Computation:
             # Releases differ in what a copy is: 0.10 calls one function several times, 0.12 writes it out.
             claim(f"stablehlo_ops >= {2 * copies}", "the program grows with the factor"),
             claim(f"stablehlo_ops <= {(1.5 * copies + 2) / steps} * reference", "and not with the steps"),
-            claim("matmul_flops == analytic_flops", "the same multiplications, each step once"),
+            claim("matmul_flops == reference", "the same multiplications, each step once"),
         ],
     )

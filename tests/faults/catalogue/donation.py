@@ -2,10 +2,10 @@
 
 from tests.faults.model import faults_of
 
-steps = faults_of("workloads/donation/steps.py")
-unusable = faults_of("workloads/donation/unusable.py")
-carried = faults_of("workloads/donation/carried.py")
-sharded = faults_of("workloads/donation/sharded.py")
+steps = faults_of("workloads/donation.py")
+unusable = faults_of("workloads/donation.py")
+carried = faults_of("workloads/donation.py")
+sharded = faults_of("workloads/donation.py")
 
 RETURNED = "return (optax.apply_updates(params, updates), opt_state), loss"
 

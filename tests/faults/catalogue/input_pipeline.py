@@ -2,8 +2,8 @@
 
 from tests.faults.model import faults_of
 
-batches = faults_of("workloads/input_pipeline/batches.py")
-layout = faults_of("workloads/input_pipeline/layout.py")
+batches = faults_of("workloads/input_pipeline.py")
+layout = faults_of("workloads/input_pipeline.py")
 
 _LOOP = "input-batches-stacked-and-prefetched-vs-collated-by-jnp-asarray"
 

@@ -2,9 +2,9 @@
 
 from tests.faults.model import faults_of
 
-products = faults_of("workloads/precision/products.py")
-chains = faults_of("workloads/precision/chains.py")
-training = faults_of("workloads/precision/training.py")
+products = faults_of("workloads/precision.py")
+chains = faults_of("workloads/precision.py")
+training = faults_of("workloads/precision.py")
 
 _ALIKE = "float32-products-in-full-by-argument-vs-by-setting"
 _SUMMED = "bfloat16-product-summed-in-float32-vs-widened-first"

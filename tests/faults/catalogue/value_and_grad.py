@@ -2,9 +2,9 @@
 
 from tests.faults.model import faults_of
 
-placed = faults_of("workloads/value_and_grad/placed.py")
-shared = faults_of("workloads/value_and_grad/shared.py")
-several = faults_of("workloads/value_and_grad/several.py")
+placed = faults_of("workloads/value_and_grad.py")
+shared = faults_of("workloads/value_and_grad.py")
+several = faults_of("workloads/value_and_grad.py")
 
 ONE_PASS = "(loss, aux), grads = jax.value_and_grad(loss_of, has_aux=True)(params, *rest)"
 AGAIN = ((ONE_PASS, f"{ONE_PASS}\n        loss, aux = loss_of(params, *rest)"),)

@@ -2,10 +2,10 @@
 
 from tests.faults.model import faults_of
 
-examples = faults_of("workloads/vmap/examples.py")
-chunks = faults_of("workloads/vmap/chunks.py")
-axes = faults_of("workloads/vmap/axes.py")
-paths = faults_of("workloads/vmap/paths.py")
+examples = faults_of("workloads/vmap.py")
+chunks = faults_of("workloads/vmap.py")
+axes = faults_of("workloads/vmap.py")
+paths = faults_of("workloads/vmap.py")
 
 CHUNKED = "jax.lax.map(lambda example: function(params, *example), (xs, ys), batch_size=chunk)"
 NORMS = "per-example-gradient-norms-in-chunks-of-8-lax.map-vs-vmap"
