@@ -38,13 +38,13 @@ from jaxgate.report.units import show
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from workloads.parts import Extent, Tree, grid
-from workloads.pjit.meshes import shapes, shardings
-from workloads.scaling import data, sharded, tensor
+from workloads.pjit.mlp import shapes, shardings
+from workloads.scaling import network, sharded
 from workloads.scaling.network import make_numbers
 
 TOPOLOGIES = ("1x1", "1x2", "2x2", "2x4", "4x4", "8x8", "16x16")
 CHIP = "v5e"
-SIZE = Extent(samples=64, width=256, hidden=1024, pairs=tensor.PAIRS)
+SIZE = Extent(samples=64, width=256, hidden=1024, pairs=network.PAIRS)
 """1.05 million parameters, 4.2 MB; each kernel can be divided by 256."""
 TOGETHER = 4
 """Devices that share the kernels where the others share the samples."""
@@ -76,9 +76,9 @@ def numbers(samples: int) -> tuple[Tree, Any, Any]:
 def data_parallel(devices: int) -> Step:
     """A state on each device, and the same number of samples."""
     mesh, found = grid(data=devices), numbers(devices * SIZE.samples)
-    state = jax.tree.map(lambda _: data.STATE, found[0])
-    args = shapes(found, shardings(mesh, (state, data.SAMPLES, data.SAMPLES)))
-    return Step(data.compiled(mesh), args, mesh)
+    state = jax.tree.map(lambda _: network.STATE, found[0])
+    args = shapes(found, shardings(mesh, (state, network.SAMPLES, network.SAMPLES)))
+    return Step(network.compiled(mesh), args, mesh)
 
 
 def fully_sharded(devices: int) -> Step:
@@ -106,9 +106,9 @@ def both(devices: int) -> Step:
 
 
 def _in_parts(mesh: Mesh, samples: int, across: str | None) -> Step:
-    spread = P(across) if across else tensor.SAMPLES
-    layout = shardings(mesh, (tensor.STATE, spread, spread))
-    return Step(tensor.compiled(mesh, across), shapes(numbers(samples), layout), mesh)
+    spread = P(across) if across else network.WHOLE
+    layout = shardings(mesh, (network.PARTS, spread, spread))
+    return Step(network.compiled_parts(mesh, across), shapes(numbers(samples), layout), mesh)
 
 
 STEPS: Mapping[str, Callable[[int], Step]] = {

@@ -18,6 +18,6 @@ again, a mask that is forgotten or captured as an array, a running sum that is n
 """
 
 from jaxgate import Case
-from workloads.attention import blocks, kernel, library
+from workloads.attention import blocks, formula
 
-CASES: tuple[Case, ...] = (*library.CASES, *blocks.CASES, *kernel.CASES)
+CASES: tuple[Case, ...] = (*formula.CASES, *blocks.CASES)

@@ -18,6 +18,6 @@ et al. 2020) for the sharded optimiser state; Flax's page on its functional inte
 from __future__ import annotations
 
 from jaxgate import Case
-from workloads.composed import meshes, one_device
+from workloads.composed import meshes
 
-CASES: tuple[Case, ...] = (*one_device.CASES, *meshes.CASES)
+CASES: tuple[Case, ...] = (*meshes.CASES,)

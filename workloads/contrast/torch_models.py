@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from workloads.parts import Extent
 from workloads.training import vit
-from workloads.training.transformer import EPSILON
+from workloads.training.states import EPSILON
 
 
 class Block(nn.Module):  # type: ignore[misc]  # PyTorch is an extra, and Any where it is not installed

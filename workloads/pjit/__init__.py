@@ -22,6 +22,6 @@ partitioner.
 from __future__ import annotations
 
 from jaxgate import Case
-from workloads.pjit import embedding, explicit, gathering, mlp, moving, specs
+from workloads.pjit import mlp, moving, parts
 
-CASES: tuple[Case, ...] = (*mlp.CASES, *specs.CASES, *embedding.CASES, *gathering.CASES, *explicit.CASES, *moving.CASES)
+CASES: tuple[Case, ...] = (*mlp.CASES, *parts.CASES, *moving.CASES)

@@ -1,26 +1,93 @@
-"""A multi-layer perceptron's training step on a mesh, by the usual strategies.
-
-Each pair of layers is laid out as Megatron does: the first kernel by columns, the second by rows, so that hidden
-units never travel and one sum for each pair and pass is enough.
-"""
+"""Meshes by their names in the ids, and a perceptron's training step on them, by automatic and by explicit axes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
+from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Batch, Claim, Computation, Family, claim
-from workloads.parts import Draw, Extent, Tree, descend, drawing, over_samples, sizes, squared_error
-from workloads.pjit.meshes import AGAINST, TRAINED, devices_of, gathered, mesh_of, on_meshes, shapes, shardings
+from workloads.parts import Draw, Extent, Tree, descend, drawing, grid, over_samples, sizes, squared_error
 
 CASES = Family("pjit")
+
+MESHES: dict[str, dict[str, int]] = {
+    "8": {"data": 8},
+    "4": {"data": 4},
+    "2x2": {"data": 2, "model": 2},
+    "4x2": {"data": 4, "model": 2},
+    "2x4": {"data": 2, "model": 4},
+    "1x8": {"data": 1, "model": 8},
+}
+"""Devices along each axis: the batch goes over ``data``, hidden units, heads or vocabulary over ``model``."""
+
+
+TRAINED: tuple[Claim, ...] = (
+    claim("matmul_flops == reference", "one forward, one backward pass"),
+    claim("donated_bytes >= 1", "the parameters are donated"),
+    claim("aliased_bytes >= donated_bytes", "new parameters have the layout of the old ones"),
+)
+"""What holds for every training step on a mesh."""
+
+AGAINST = {"none": "batch", "model": "swapped", "hybrid": "swapped", "fsdp": "batch", "full": "batch"}
+"""The strategy that a training step by another one is held against; splitting the batch is held against none."""
+
+
+def mesh_of(name: str) -> Mesh:
+    """The mesh over the first devices of this machine."""
+    return grid(**MESHES[name])
+
+
+def devices_of(name: str) -> int:
+    """How many devices a mesh has."""
+    return prod(MESHES[name].values())
+
+
+def shardings(mesh: Mesh, specs: Tree) -> Tree:
+    """Shardings of a tree of partition specs."""
+    return jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs, is_leaf=lambda leaf: isinstance(leaf, P))
+
+
+def shapes(tree: Tree, layout: Tree) -> Tree:
+    """Arrays without data, in a layout: what a alternative is compiled for."""
+
+    def shape(array: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding)
+
+    return jax.tree.map(shape, tree, layout)
+
+
+def gathered(step: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
+    """The naive way: every device collects all arguments and does all the work."""
+    everywhere = NamedSharding(mesh, P())
+
+    def whole(*args: Any) -> Any:
+        return jax.lax.with_sharding_constraint(step(*jax.lax.with_sharding_constraint(args, everywhere)), everywhere)
+
+    return jax.jit(whole)
+
+
+def on_meshes(
+    family: Family, sentence: str, sweep: Iterable[Mapping[str, Any]], sizes: Mapping[Any, Any]
+) -> Callable[[Any], Any]:
+    """Add cases to a family as ``Family.workload`` does, each with as many devices as its ``mesh`` has."""
+
+    def add(build: Any) -> Any:
+        for params in sweep:
+            family.workload(sentence, sweep=[params], sizes=sizes, devices=devices_of(params["mesh"]))(build)
+        return build
+
+    return add
+
+
+# A multi-layer perceptron's training step on a mesh, by the usual strategies.
 
 RATE = 0.05
 
@@ -186,3 +253,83 @@ def claims(strategy: str, mesh: str) -> tuple[Claim, ...]:
         ),
     }
     return (*TRAINED, *each[strategy])
+
+
+# Explicit axes: the layout is part of an array's type, and every change of it stands in the program.
+
+
+def explicit_mesh(name: str) -> Mesh:
+    """The mesh of that name, all of its axes explicit."""
+    axes = MESHES[name]
+    devices = jax.local_devices()[: devices_of(name)]
+    types = (AxisType.Explicit,) * len(axes)
+    return jax.make_mesh(tuple(axes.values()), tuple(axes), axis_types=types, devices=devices)
+
+
+def explicit_network(params: Tree, x: jax.Array, layout: Layout, mesh: Mesh) -> jax.Array:
+    """Pairs of layers with residuals, as in ``mlp``, each product saying where its result goes."""
+
+    def resting(spec: P) -> NamedSharding:
+        return NamedSharding(mesh, spec)
+
+    for pair in params:
+        used = jax.sharding.reshard(pair, resting(P())) if layout.gather else pair
+        hidden = jnp.tanh(jnp.einsum("bw,wh->bh", x, used["up"], out_sharding=resting(layout.hidden)))
+        x = x + jnp.einsum("bh,hw->bw", hidden, used["down"], out_sharding=resting(layout.batch))
+    return x
+
+
+def explicit_train_step(layout: Layout, mesh: Mesh) -> Callable[..., tuple[Tree, jax.Array]]:
+    """One step of gradient descent; nothing is said of its results: their layout follows."""
+
+    def step(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
+        def loss_of(params: Tree) -> jax.Array:
+            return squared_error(explicit_network(params, x, layout, mesh), y)
+
+        loss, grads = jax.value_and_grad(loss_of)(params)
+        return descend(params, grads, RATE), loss
+
+    return step
+
+
+EXPLICIT = (("hybrid", "4x2"), ("fsdp", "8"))
+
+
+@on_meshes(
+    CASES,
+    "pjit-mlp-train-step-{strategy}-on-{mesh}-with-explicit-axes-vs-gathered",
+    tuple({"strategy": strategy, "mesh": mesh} for strategy, mesh in EXPLICIT),
+    SIZES,
+)
+def explicit(size: Extent, strategy: str, mesh: str) -> Computation:
+    """Explicit axes, against collecting everything; the alternative is the same layout by automatic axes."""
+    devices, layout, draw = explicit_mesh(mesh), LAYOUTS[strategy], drawing()
+    numbers = (make_params(draw, size), draw((size.batch, size.width)), draw((size.batch, size.width)))
+    kernels, samples = stored(layout, devices, size.pairs)
+    everywhere = explicit_train_step(LAYOUTS["none"], devices)
+
+    def gathered(*args: Any) -> Any:
+        return everywhere(*jax.sharding.reshard(args, NamedSharding(devices, P())))
+
+    automatic = mesh_of(mesh)
+    free_kernels, free_samples = stored(layout, automatic, size.pairs)
+    return Computation(
+        subject=jax.jit(explicit_train_step(layout, devices), donate_argnums=0),
+        reference=jax.jit(gathered),
+        args=jax.device_put(numbers, (kernels, samples, samples)),
+        carry=0,
+        batch=Batch(argument=1, size=size.batch),
+        alternatives={
+            "automatic": Alternative(
+                function=sharded_step(layout, automatic, size.pairs),
+                args=shapes(numbers, (free_kernels, free_samples, free_samples)),
+            )
+        },
+        claims=[
+            *TRAINED,
+            claim(f"xla_flops <= {1.3 / devices_of(mesh)} * reference", "the devices share the work"),
+            claim("collective_bytes <= 1.05 * alternatives", "what is written moves no more than what is inserted"),
+            claim("peak_bytes <= 1.1 * alternatives", "nor does it hold more"),
+            claim("argument_bytes == alternatives", "one layout, spelled in two ways"),
+        ],
+    )

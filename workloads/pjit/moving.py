@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 from jaxgate import Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import Extent, drawing, sizes
-from workloads.pjit.meshes import devices_of, gathered, mesh_of, on_meshes, shardings
+from workloads.pjit.mlp import devices_of, gathered, mesh_of, on_meshes, shardings
 
 CASES = Family("pjit")
 

@@ -15,6 +15,6 @@ device. Sources: JAX's pages "Distributed arrays and automatic parallelization",
 numbers", "JAX memories and host offloading".
 """
 
-from workloads.placement import fetching, keys, nested, offload, placing
+from workloads.placement import keys, placing
 
-CASES = (*placing.CASES, *fetching.CASES, *keys.CASES, *nested.CASES, *offload.CASES)
+CASES = (*placing.CASES, *keys.CASES)

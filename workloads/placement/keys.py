@@ -1,14 +1,18 @@
-"""Random keys: derived within the program from one that stays on the device, or made anew by Python for each step."""
+"""What is made where it is used: random keys, functions within one another, state that waits in the host's memory."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, SingleDeviceSharding
+from jax.sharding import PartitionSpec as P
 
-from jaxgate import Alternative, Batch, Computation, Family, claim
-from workloads.parts import Extent, Tree, mlp
-from workloads.placement.network import SIZES, draw_inputs
+from jaxgate import Alternative, Amount, Batch, Computation, Family, KnownBreak, claim
+from workloads.parts import Extent, Tree, grid, mlp
+from workloads.placement.placing import LAYERS, SIZES, draw_inputs
 
 CASES = Family("placement")
 
@@ -78,5 +82,144 @@ def carried(size: Extent) -> Computation:
             claim("aliased_bytes >= donated_bytes", "and takes the place of the old one"),
             claim("constant_bytes <= 0.05 * alternatives", "no number is drawn while the program is traced"),
             claim("matmul_flops == reference", "one forward pass"),
+        ],
+    )
+
+
+# Parallel functions within one another: ``shard_map`` under ``jit`` or by itself, ``vmap`` within ``shard_map``.
+
+DEVICES = 8
+MEMBERS = 16
+
+
+@CASES.workload("shard_map-in-jit-vs-by-itself", sizes=SIZES, devices=DEVICES)
+def under_jit(size: Extent) -> Computation:
+    """A function of each device's samples as one program, against operation by operation."""
+    mesh = grid(data=DEVICES)
+
+    def local(kernel: jax.Array, x: jax.Array) -> jax.Array:
+        return jax.nn.relu(x @ kernel)
+
+    mapped: Any = jax.shard_map(local, mesh=mesh, in_specs=(P(), P("data")), out_specs=P("data"))
+    compiled = jax.jit(mapped)
+
+    def once(kernel: jax.Array, x: jax.Array) -> jax.Array:
+        return compiled(kernel, x)
+
+    params, x, _ = draw_inputs(size)
+    kernel = params[0]["kernel"]
+    return Computation(
+        subject=once,
+        reference=mapped,
+        args=(jax.device_put(kernel, NamedSharding(mesh, P())), jax.device_put(x, NamedSharding(mesh, P("data")))),
+        batch=Batch(argument=1, size=size.batch),
+        rtol=size.rtol,
+        atol=size.rtol,
+        eager=True,
+        claims=[
+            claim("launches == 1", "the whole function is one program"),
+            claim(
+                "launches <= 0.5 * reference", "by itself it is traced at each call, and a program for each operation"
+            ),
+            claim("host_transfers == 0", "everything is in its place"),
+        ],
+    )
+
+
+@CASES.workload("ensemble-by-vmap-in-shard_map-vs-whole-on-each-device", sizes=SIZES, devices=DEVICES)
+def ensemble(size: Extent) -> Computation:
+    """Members spread over the devices and batched on each, against all members on every device."""
+    mesh = grid(members=DEVICES)
+    everywhere, spread = NamedSharding(mesh, P()), NamedSharding(mesh, P("members"))
+    batched: Any = jax.vmap(mlp, in_axes=(0, None))
+
+    def collected(params: Tree, x: jax.Array) -> jax.Array:
+        return batched(jax.lax.with_sharding_constraint(params, everywhere), x)
+
+    one, x, _ = draw_inputs(size)
+    scales = np.linspace(0.5, 1.5, MEMBERS, dtype=np.float32)
+    params = jax.tree.map(lambda leaf: np.multiply.outer(scales, leaf), one)
+    return Computation(
+        subject=jax.jit(jax.shard_map(batched, mesh=mesh, in_specs=(P("members"), P()), out_specs=P("members"))),
+        reference=jax.jit(collected, out_shardings=everywhere),
+        args=(jax.device_put(params, spread), jax.device_put(x, everywhere)),
+        batch=Batch(argument=1, size=size.batch),
+        amount=Amount(count=MEMBERS * size.batch, unit="samples"),
+        rtol=size.rtol,
+        atol=size.rtol,
+        claims=[
+            claim("collectives == 0", "members know nothing of one another"),
+            claim("xla_flops <= 0.2 * reference", "each device works through an eighth of them"),
+            claim("output_bytes <= 0.2 * reference", "and holds what its own ones say"),
+            claim("matmul_flops == reference", "each member reads the batch once"),
+        ],
+    )
+
+
+# State that waits in the host's memory: moments of an optimiser, brought to the device for their update only.
+
+ONE_MEMORY = KnownBreak(
+    jax=">=0.10",
+    platform="cpu",
+    since="2026-11-21",
+    why="a CPU has one memory: what waits on the host is counted as the device's",
+)
+COUNTED_APART = KnownBreak(
+    jax=">=0.10",
+    platform="gpu",
+    since="2026-11-24",
+    why="its compiler counts arrays in the host's memory apart, aliased ones too",
+)
+
+
+def updated(params: Tree, moments: Tree, grads: Tree) -> tuple[Tree, Tree]:
+    """Momentum: the next moments and parameters."""
+    moments = jax.tree.map(lambda m, g: 0.9 * m + g, moments, grads)
+    return jax.tree.map(lambda p, m: p - 0.01 * m, params, moments), moments
+
+
+def offloaded(params: Tree, moments: Tree, grads: Tree) -> tuple[Tree, Tree]:
+    """The same with moments that come from the host's memory and go back there."""
+    here = jax.device_put(moments, jax.memory.Space.Device)
+    params, here = updated(params, here, grads)
+    return params, jax.device_put(here, jax.memory.Space.Host)
+
+
+def fetched(params: Tree, moments: Tree, grads: Tree) -> tuple[Tree, Tree]:
+    """The same with moments that come from the host's memory and stay."""
+    return updated(params, jax.device_put(moments, jax.memory.Space.Device), grads)
+
+
+@CASES.workload("moments-in-pinned-host-memory-vs-on-the-device", sizes=SIZES)
+def moments_on_the_host(size: Extent) -> Computation:
+    """Parameters and gradients on the device, moments in the host's pinned memory."""
+    host = SingleDeviceSharding(jax.devices()[0], memory_kind="pinned_host")
+    device = SingleDeviceSharding(jax.devices()[0])
+    params, _, _ = draw_inputs(size)
+    grads = jax.tree.map(lambda leaf: 0.5 * leaf, params)
+    placed, grads = jax.device_put((params, grads), device)
+    kept = jax.device_put(jax.tree.map(jnp.zeros_like, placed), device)
+    return Computation(
+        subject=jax.jit(offloaded, donate_argnums=(0, 1)),
+        reference=jax.jit(fetched),
+        alternatives={
+            "moments on the device": Alternative(
+                function=jax.jit(updated, donate_argnums=(0, 1)), args=(placed, kept, grads)
+            )
+        },
+        args=(placed, jax.device_put(kept, host), grads),
+        carry=(0, 1),
+        amount=Amount(count=LAYERS * size.width * (size.width + 1), unit="parameters"),
+        rtol=size.rtol,
+        claims=[
+            claim("compiles == 1", "moments come back to where they were"),
+            claim(
+                "aliased_bytes >= donated_bytes", "and into the buffers that they were in", known_break=COUNTED_APART
+            ),
+            claim(
+                "argument_bytes <= 0.75 * alternatives",
+                "of three arrays for each parameter the device holds two",
+                known_break=ONE_MEMORY,
+            ),
         ],
     )

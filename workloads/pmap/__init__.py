@@ -28,6 +28,6 @@ stay within 128 MiB, so that the 64 MiB sum is one of two devices.
 from __future__ import annotations
 
 from jaxgate import Case
-from workloads.pmap import axes, collectives, reductions, sharded, steps
+from workloads.pmap import axes, collectives, steps
 
-CASES: tuple[Case, ...] = (*steps.CASES, *reductions.CASES, *sharded.CASES, *axes.CASES, *collectives.CASES)
+CASES: tuple[Case, ...] = (*steps.CASES, *axes.CASES, *collectives.CASES)

@@ -16,7 +16,7 @@ from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Amount, Claim, Computation, Family, Growth, claim, grows
 from workloads.parts import Extent, sizes
-from workloads.pmap.replicas import AXIS, DEVICES, line
+from workloads.pmap.steps import AXIS, DEVICES, line
 
 CASES = Family("pmap")
 

@@ -1,23 +1,56 @@
-"""Data-parallel training steps by ``pmap``: every replica sees its share, and all take the same step.
-
-Without the mean of the gradients each replica trains alone, at full speed and without an error.
-"""
+"""Replicas and their data-parallel steps by ``pmap``: what is mapped is stacked, an entry of the stack on each device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from jaxgate import Amount, Batch, Computation, Family, claim
 from workloads.parts import Extent, Tree, descend, drawing, mlp, mlp_params, sizes, squared_error
-from workloads.pmap.replicas import AXIS, DEVICES, copied, line, mapped, stacked
 
 CASES = Family("pmap")
+
+AXIS = "data"
+DEVICES = 8
+
+
+def line(devices: int | Sequence[jax.Device] = DEVICES) -> Mesh:
+    """A mesh of one axis in the very order of the devices, as ``pmap`` lays them out: nothing moves before a call."""
+    return Mesh(np.array(jax.local_devices()[:devices] if isinstance(devices, int) else devices), (AXIS,))
+
+
+def stacked(tree: Tree, mesh: Mesh, axis: int = 0) -> Tree:
+    """Place a tree whose leaves have one entry for each device on ``axis``."""
+    return jax.device_put(tree, NamedSharding(mesh, P(*(None,) * axis, AXIS)))
+
+
+def copied(tree: Tree, mesh: Mesh) -> Tree:
+    """Place a copy of each leaf on every device: leaves [...] become [devices, ...]."""
+    return stacked(jax.tree.map(lambda leaf: np.broadcast_to(leaf, (mesh.size, *leaf.shape)), tree), mesh)
+
+
+def whole(tree: Tree, mesh: Mesh) -> Tree:
+    """Place each leaf on every device, as it is: what ``in_axes=None`` broadcasts."""
+    return jax.device_put(tree, NamedSharding(mesh, P()))
+
+
+def mapped(function: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
+    """The twin of ``pmap``: a function of one device's entries, by ``shard_map`` over stacked arguments and results."""
+
+    def one(*args: Any) -> Any:
+        result = function(*jax.tree.map(lambda leaf: leaf[0], args))
+        return jax.tree.map(lambda leaf: leaf[None], result)
+
+    return jax.shard_map(one, mesh=mesh, in_specs=P(AXIS), out_specs=P(AXIS))
+
+
+# Data-parallel training steps by ``pmap``: every replica sees its share, and all take the same step.
 
 RATE, DECAY = 0.05, 0.9
 LAYERS = 3
@@ -151,4 +184,81 @@ def dealt(size: Extent) -> Computation:
         reference=jax.jit(whole_step),
         batch=Batch(argument=1, size=DEVICES * size.samples),
         claims=DATA_PARALLEL,
+    )
+
+
+# What replicas send each other: gradients in a narrow type, and figures that travel together.
+
+
+def half_gradients(params: Tree, x: jax.Array, y: jax.Array) -> Tree:
+    """Gradients in bfloat16, of parameters kept in float32."""
+    half = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), (params, x, y))
+    return gradients(*half)[1]
+
+
+def widen(tree: Tree) -> Tree:
+    """Bring a tree back to float32."""
+    return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), tree)
+
+
+def narrow_step(params: Tree, x: jax.Array, y: jax.Array) -> Tree:
+    """Average the gradients as they are, in bfloat16, and widen the mean."""
+    grads = widen(jax.lax.pmean(half_gradients(params, x, y), AXIS))
+    return descend(params, grads, RATE)
+
+
+def wide_step(params: Tree, x: jax.Array, y: jax.Array) -> Tree:
+    """Widen the gradients first: twice as many bytes travel, and say no more."""
+    grads = jax.lax.pmean(widen(half_gradients(params, x, y)), AXIS)
+    return descend(params, grads, RATE)
+
+
+def figures(params: Tree, x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
+    """What is watched of one replica's samples, four scalars."""
+    error = mlp(params, x) - y
+    return (error**2).mean(), jnp.abs(error).mean(), error.mean(), (jnp.abs(error) < 1).mean(dtype=jnp.float32)
+
+
+def evaluate(params: Tree, x: jax.Array, y: jax.Array) -> jax.Array:
+    """All figures travel as one vector, [4]."""
+    return jax.lax.pmean(jnp.stack(figures(params, x, y)), AXIS)
+
+
+def evaluate_apart(params: Tree, x: jax.Array, y: jax.Array) -> jax.Array:
+    """Each figure waits for a collective of its own."""
+    return jnp.stack([jax.lax.pmean(figure, AXIS) for figure in figures(params, x, y)])
+
+
+@CASES.workload("step-with-bfloat16-gradients-reduced-vs-widened-first", sizes=SIZES, devices=DEVICES)
+def narrow(size: Extent) -> Computation:
+    """Gradients that travel in bfloat16 against gradients that are widened before."""
+    return computation(
+        size,
+        jax.pmap(narrow_step, axis_name=AXIS, donate_argnums=0),
+        inputs(size, line()),
+        reference=jax.pmap(wide_step, axis_name=AXIS),
+        rtol=1e-2,
+        claims=[
+            FLOPS,
+            REUSED,
+            claim("collective_bytes <= 0.51 * reference", "bfloat16 gradients travel in half the bytes"),
+            claim("widened_bytes <= reference", "only the mean is widened"),
+        ],
+    )
+
+
+@CASES.workload("metrics-reduced-as-one-vector-vs-one-by-one", sizes=SIZES, devices=DEVICES)
+def watched(size: Extent) -> Computation:
+    """Figures that travel as one vector against one by one."""
+    return computation(
+        size,
+        jax.pmap(evaluate, axis_name=AXIS),
+        inputs(size, line()),
+        reference=jax.pmap(evaluate_apart, axis_name=AXIS),
+        carry=None,
+        claims=[
+            claim("matmul_flops == reference", "one forward pass"),
+            claim("collectives == 1", "all figures travel together"),
+            claim("collectives <= 0.25 * reference", "one by one each of the four waits for all devices"),
+        ],
     )

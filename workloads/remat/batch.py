@@ -14,20 +14,24 @@ import jax.numpy as jnp
 
 from jaxgate import Alternative, Batch, Computation, Family, Growth, MaxBatch, claim, grows
 from workloads.parts import Tree, descend, squared_error
-from workloads.remat.blocks import (
+from workloads.remat.policies import (
     BY_KIND,
+    LEARNING_RATE,
+    POLICIES,
     TOLERANCES,
     Form,
     Kind,
     Sizes,
     Stack,
+    amount,
     block,
     make_args,
+    remat,
     shaped,
     stack,
     step_flops,
+    train_step,
 )
-from workloads.remat.policies import LEARNING_RATE, POLICIES, amount, remat, train_step
 
 CASES = Family("remat")
 

@@ -1,35 +1,157 @@
-"""remat by policy: what a block keeps for its gradient, and what it computes again.
-
-``jax.checkpoint`` around each block keeps the block's input and recomputes the rest; a policy says what is kept
-besides. Memory must fall, products are recomputed as far as the policy says, and results stay the same.
-"""
+"""Stacks of MLP and transformer blocks, and remat by policy: what a block keeps for its gradient and computes again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Literal, get_args
 
 import jax
+import numpy as np
 from jax import checkpoint_policies as policies
+from jax.ad_checkpoint import checkpoint_name
 
-from jaxgate import Amount, Batch, Claim, Computation, Family, KnownBreak, claim
-from workloads.parts import Tree, descend, squared_error
-from workloads.remat.blocks import (
-    BY_KIND,
-    TOLERANCES,
-    Block,
-    Form,
-    Kind,
-    Sizes,
-    Stack,
-    block,
-    make_args,
-    stack,
-    step_flops,
-)
+from jaxgate import Amount, Batch, Claim, Computation, Family, KnownBreak, Size, Tolerance, claim
+from workloads.parts import Draw, Tree, attention, block_params, descend, drawing, normalise, squared_error
 
 CASES = Family("remat")
+
+Kind = Literal["mlp", "transformer"]
+Form = Literal["unrolled", "stacked"]
+"""``unrolled``: a Python loop over a list of layers. ``stacked``: ``lax.scan`` over arrays with a leading layer axis."""
+
+Block = Callable[[Tree, jax.Array], jax.Array]
+"""Parameters of one layer, x [batch, ..., width] to the same shape."""
+
+Stack = Callable[[Tree, jax.Array], jax.Array]
+"""Parameters of all layers, x [batch, ..., width] to the same shape."""
+
+GROWTH = 4
+"""Hidden width of a block over its width."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """A stack in one size."""
+
+    layers: int  # blocks
+    width: int  # features that go from block to block
+    batch: int  # samples
+    time: int = 1  # tokens of a sample; an MLP has none
+    heads: int = 1  # attention heads
+    budget_bytes: int  # memory in which the largest batch is looked for: about what the plain stack needs at `batch`
+    grain: int  # the largest batch is a multiple of it
+    limit: int  # more samples than fit with remat
+
+    def shape(self, kind: Kind, batch: int) -> tuple[int, ...]:
+        """Shape of the activations between blocks."""
+        return (batch, self.width) if kind == "mlp" else (batch, self.time, self.width)
+
+
+SIZES: dict[Kind, dict[Size, Sizes]] = {
+    "mlp": {
+        "small": Sizes(layers=6, width=32, batch=256, budget_bytes=1 << 30, grain=1 << 16, limit=1 << 20),
+        "full": Sizes(layers=8, width=1024, batch=2048, budget_bytes=3 << 30, grain=512, limit=65536),
+    },
+    "transformer": {
+        "small": Sizes(layers=3, width=32, batch=4, time=64, heads=4, budget_bytes=1 << 28, grain=128, limit=1 << 11),
+        "full": Sizes(layers=8, width=1024, batch=2, time=512, heads=16, budget_bytes=3 << 30, grain=1, limit=64),
+    },
+}
+
+BY_KIND: dict[Size, dict[Kind, Sizes]] = {size: {kind: SIZES[kind][size] for kind in SIZES} for size in get_args(Size)}
+
+
+TOLERANCES = (
+    Tolerance(
+        fact="temp_bytes",
+        relative=0.25,
+        why="jax 0.12 traces the gradient of gelu with one more hidden array than 0.10.2 (up to 1.20 times the bytes, "
+        "seen 2026-11-21); remat that is lost takes twice as many",
+    ),
+)
+"""Both releases are gated by baselines of the older one."""
+
+
+def mlp_block(params: Tree, x: jax.Array) -> jax.Array:
+    """The second half of a transformer block: x [batch, ..., width] to the same shape."""
+    hidden = checkpoint_name(normalise(x) @ params["up"], "hidden")
+    return x + jax.nn.gelu(hidden) @ params["down"]
+
+
+def transformer_block(params: Tree, x: jax.Array, heads: int) -> jax.Array:
+    """``parts.block`` with names for two of its values: x [batch, time, width] to the same shape."""
+    attended = checkpoint_name(attention(params, normalise(x), heads), "attended")
+    return mlp_block(params, x + attended)
+
+
+def block(kind: Kind, sizes: Sizes) -> Block:
+    """The block of a kind."""
+    return mlp_block if kind == "mlp" else partial(transformer_block, heads=sizes.heads)
+
+
+def stack(form: Form, layer: Block) -> Stack:
+    """Apply a block layer after layer."""
+
+    def unrolled(params: Tree, x: jax.Array) -> jax.Array:
+        for each in params:
+            x = layer(each, x)
+        return x
+
+    def stacked(params: Tree, x: jax.Array) -> jax.Array:
+        return jax.lax.scan(lambda x, each: (layer(each, x), None), x, params)[0]
+
+    return unrolled if form == "unrolled" else stacked
+
+
+def draw_params(kind: Kind, form: Form, sizes: Sizes, draw: Draw) -> Tree:
+    """Draw all layers: a list of them, or one of arrays [layers, ...]; NumPy arrays."""
+    layers = [block_params(draw, sizes.width, GROWTH * sizes.width) for _ in range(sizes.layers)]
+    if kind == "mlp":
+        layers = [{name: layer[name] for name in ("up", "down")} for layer in layers]
+    return layers if form == "unrolled" else jax.tree.map(lambda *each: np.stack(each), *layers)
+
+
+def make_args(kind: Kind, form: Form, sizes: Sizes, batch: int) -> tuple[Any, ...]:
+    """Parameters, input and target [batch, ..., width], on the device."""
+    draw = drawing()
+    shape = sizes.shape(kind, batch)
+    return jax.device_put((draw_params(kind, form, sizes, draw), draw(shape), draw(shape)))
+
+
+def shaped(args: tuple[Any, ...], *, batch: int, deeper: int = 1) -> tuple[Any, ...]:
+    """Shapes of the same arguments at another batch, of stacked layers also several times as deep."""
+    params, x, _ = args
+    samples = jax.ShapeDtypeStruct((batch, *x.shape[1:]), x.dtype)
+    layers = jax.tree.map(lambda a: jax.ShapeDtypeStruct((deeper * a.shape[0], *a.shape[1:]), a.dtype), params)
+    return layers, samples, samples
+
+
+def products(kind: Kind, sizes: Sizes, batch: int) -> dict[str, int]:
+    """FLOPs of each matrix multiplication in the forward pass of a block, by the name of its result."""
+    square = 2 * batch * sizes.time * sizes.width**2
+    wide = {"up": GROWTH * square, "down": GROWTH * square}
+    if kind == "mlp":
+        return wide
+    across = 2 * batch * sizes.time**2 * sizes.width
+    narrow = dict.fromkeys(("query", "key", "value", "out"), square)
+    return {**narrow, "scores": across, "weighted": across, **wide}
+
+
+def step_flops(kind: Kind, form: Form, sizes: Sizes, batch: int, recomputed: Collection[str] = ()) -> int:
+    """FLOPs of a training step.
+
+    Each product is done once forward and twice backward, for its two operands, and once more if it is recomputed. The
+    gradient of the stack's input is not asked for: an unrolled first layer leaves it out, a scan cannot.
+    """
+    forward = products(kind, sizes, batch)
+    unneeded = ("up",) if kind == "mlp" else ("query", "key", "value")
+    once = sum(forward[name] for name in unneeded) if form == "unrolled" else 0
+    return sizes.layers * (3 * sum(forward.values()) + sum(forward[name] for name in recomputed)) - once
+
+
+# remat by policy: what a block keeps for its gradient, and what it computes again.
 
 LEARNING_RATE = 0.05
 

@@ -22,6 +22,6 @@ shard_map" in JAX's documentation; Megatron-LM (Shoeybi et al., 2019); ZeRO (Raj
 from __future__ import annotations
 
 from jaxgate import Case
-from workloads.scaling import accumulated, data, sharded, tensor
+from workloads.scaling import network, sharded
 
-CASES: tuple[Case, ...] = (*data.CASES, *tensor.CASES, *sharded.CASES, *accumulated.CASES)
+CASES: tuple[Case, ...] = (*network.CASES, *sharded.CASES)

@@ -1,16 +1,22 @@
-"""What all series share: a network, one step of gradient descent with momentum, cases by the number of devices."""
+"""A network and its step of gradient descent with momentum, data-parallel and tensor-parallel, by number of devices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as P
 
-from jaxgate import Family
-from workloads.parts import Draw, Extent, Tree, drawing
+from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, claim
+from workloads.parts import Draw, Extent, Tree, drawing, fused_on_gpu, grid, sizes
+from workloads.pjit.mlp import TRAINED, gathered, shapes, shardings
+
+CASES = Family("scaling")
 
 RATE = 0.01
 MOMENTUM = 0.9
@@ -95,3 +101,160 @@ def on_devices(
         return build
 
     return add
+
+
+# Data parallel: parameters on every device, the batch spread over them, gradients summed once a step.
+
+STRONG = sizes(samples=(256, 16384), width=(32, 2048), hidden=(128, 8192), pairs=(2, 4))
+WEAK = sizes(samples=(64, 3072), width=(32, 2048), hidden=(128, 8192), pairs=(2, 4))
+
+STATE, SAMPLES = P(), P("data")
+
+
+def compiled(mesh: Mesh) -> Callable[..., Any]:
+    """The step; the new state is on every device, as the old one was."""
+    return jax.jit(train_step(), donate_argnums=0, out_shardings=shardings(mesh, (STATE, P())))
+
+
+def data_parallel(size: Extent, devices: int, samples: int, series: str, claims: Sequence[Claim]) -> Computation:
+    """A batch of ``samples`` spread over the devices, against all of it on each of them."""
+    mesh = grid(data=devices)
+    numbers = make_numbers(size, samples)
+    spread = jax.device_put(numbers[1:], shardings(mesh, SAMPLES))
+    return Computation(
+        subject=compiled(mesh),
+        reference=gathered(train_step(), mesh),
+        args=(jax.device_put(numbers[0], shardings(mesh, STATE)), *spread),
+        carry=0,
+        batch=Batch(argument=1, size=samples),
+        amount=Amount(count=samples, unit="samples", series=series),
+        rtol=RTOL,
+        claims=[*TRAINED, *exchanged(devices), *claims],
+    )
+
+
+COUNTS = (1, 2, 4, 8)
+
+
+@on_devices(CASES, "data-parallel-step-strong-on-{devices}-vs-gathered", COUNTS, STRONG)
+def strong(size: Extent, devices: int) -> Computation:
+    """The same batch on any number of devices."""
+    return data_parallel(
+        size,
+        devices,
+        size.samples,
+        "data-parallel, strong",
+        claims=[
+            claim(
+                f"xla_flops <= {1.2 / devices} * reference", "a device works on its share, and nothing is done twice"
+            ),
+            claim(
+                f"temp_bytes <= {1 / devices + 0.3} * reference",
+                "activations of its share; the gradients are those of all",
+            ),
+        ],
+    )
+
+
+@on_devices(CASES, "data-parallel-step-weak-on-{devices}-vs-gathered", COUNTS, WEAK)
+def weak(size: Extent, devices: int) -> Computation:
+    """The same share for each device; the alternative is one device with its share."""
+    alone = grid(data=1)
+    numbers = make_numbers(size, size.samples)
+    share = shapes(numbers[1:], shardings(alone, (SAMPLES, SAMPLES)))
+    state = jax.tree.map(lambda leaf: shapes(leaf, shardings(alone, STATE)), numbers[0])
+    claims = [
+        claim("xla_flops <= 1.1 * alternatives", "the work of a device does not grow with their number"),
+        claim("peak_bytes <= 1.35 * alternatives", "nor does its memory, but for gradients on their way"),
+    ]
+    return replace(
+        data_parallel(size, devices, devices * size.samples, "data-parallel, weak", claims),
+        alternatives={"one-device": Alternative(function=compiled(alone), args=(state, *share))},
+    )
+
+
+def exchanged(devices: int) -> tuple[Claim, ...]:
+    """What a data-parallel step may send, on any number of devices."""
+    if devices == 1:
+        return (claim("collectives == 0", "one device has nobody to talk to"),)
+    return (
+        # Half of the state is parameters; the loss is a few bytes more.
+        claim("collective_bytes <= 0.51 * donated_bytes", "gradients are sent once, however many devices"),
+    )
+
+
+# Tensor parallel, strong: each device holds a part of every kernel, the same batch is on all of them.
+
+PAIRS = 2
+SIZES = sizes(samples=(64, 4096), width=(64, 4096), hidden=(256, 16384), pairs=PAIRS)
+"""As many samples as features and four times the hidden units in both: the claims on what is sent are shares."""
+
+BY_COLUMNS, BY_ROWS = P(None, "model"), P("model")
+KERNELS = [{"up": BY_COLUMNS, "down": BY_ROWS}] * PAIRS
+PARTS = {"params": KERNELS, "momentum": KERNELS}
+WHOLE = P()
+FEWEST = 2  # devices that share a state
+
+
+def pair_in_parts(mesh: Mesh, across: str | None = None) -> Layers:
+    """A pair of layers of which each device has some hidden units: x [batch, width] to [batch, width]."""
+    units, everywhere = shardings(mesh, (P(across, "model"), P(across) if across else WHOLE))
+
+    def pair(kernels: Tree, x: jax.Array) -> jax.Array:
+        hidden = jax.lax.with_sharding_constraint(jnp.tanh(x @ kernels["up"]), units)
+        return x + jax.lax.with_sharding_constraint(hidden @ kernels["down"], everywhere)
+
+    return pair
+
+
+def compiled_parts(mesh: Mesh, across: str | None = None) -> Callable[..., Any]:
+    """The step; all samples are on each device, or spread across another axis of the mesh."""
+    network = one_by_one(pair_in_parts(mesh, across))
+    return jax.jit(train_step(network), donate_argnums=0, out_shardings=shardings(mesh, (PARTS, P())))
+
+
+@on_devices(CASES, "tensor-parallel-step-strong-on-{devices}-vs-gathered", (FEWEST, 8), SIZES)
+def tensor_parallel(size: Extent, devices: int) -> Computation:
+    """A part of each kernel on each device, against all of them on each; the alternative holds everything on one."""
+    mesh, alone = grid(model=devices), grid(model=1)
+    numbers = make_numbers(size, size.samples)
+    layout = shardings(mesh, (PARTS, WHOLE, WHOLE))
+    return Computation(
+        subject=compiled_parts(mesh),
+        reference=gathered(train_step(), mesh),
+        args=jax.device_put(numbers, layout),
+        carry=0,
+        batch=Batch(argument=1, size=size.samples),
+        amount=Amount(count=size.samples, unit="samples", series="tensor-parallel, strong"),
+        alternatives={
+            "one-device": Alternative(
+                function=jax.jit(train_step(), donate_argnums=0),
+                args=shapes(numbers, shardings(alone, (PARTS, WHOLE, WHOLE))),
+            )
+        },
+        rtol=RTOL,
+        claims=claims(devices),
+    )
+
+
+def claims(devices: int) -> tuple[Claim, ...]:
+    """What more devices must give to the same network, on any hardware."""
+    # Sums of [batch, width], one forward and one backward for each pair, but for the inputs' own gradient; over a
+    # device's part of a state of 16 [width, width] for each pair.
+    share = (2 * PAIRS - 1) / (16 * PAIRS / devices)
+    return (
+        *TRAINED,
+        claim(f"xla_flops <= {1.2 / devices} * alternatives", "a device works on its hidden units, none of them twice"),
+        claim(
+            f"argument_bytes <= {1 / devices + 0.1} * alternatives", "and holds their kernels alone, beside the batch"
+        ),
+        claim(
+            f"peak_bytes <= {1 / devices + 0.25} * alternatives",
+            "and their results, beside those that all have",
+            known_break=fused_on_gpu() if devices == FEWEST else None,
+        ),
+        claim(
+            f"collective_bytes <= {1.05 * share} * donated_bytes",
+            "results are summed once for each pair and pass; kernels and hidden units do not travel",
+        ),
+    )

@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxgate import Amount, Batch, Computation, Family, claim
 from workloads.parts import Extent, drawing, normalise, sizes
-from workloads.scan.turns import Tree, Turns, as_large, by_loop, by_scan
+from workloads.scan.rnn import Tree, Turns, as_large, by_loop, by_scan
 
 CASES = Family("scan")
 

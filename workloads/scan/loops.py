@@ -1,4 +1,4 @@
-"""Loops that refine: a denoising chain of fixed length, and a fixed point of unknown length with its gradient.
+"""Loops that refine, and a linear recurrence: a denoising chain of fixed length, a fixed point of unknown length.
 
 A chain is a scan over its schedule and its keys. A fixed point is a ``while_loop`` that stops when nothing moves any
 more; JAX cannot differentiate that backwards, and need not: by the implicit function theorem the gradient is a fixed
@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Batch, Computation, Family, claim
+from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
 from workloads.parts import Extent, descend, drawing, fused_on_gpu, sizes, squared_error
-from workloads.scan.turns import Tree, Turns, as_large, by_loop, by_scan
+from workloads.scan.rnn import Tree, Turns, as_large, by_loop, by_scan
 
 CASES = Family("scan")
 
@@ -205,5 +205,72 @@ def gradient(size: Extent) -> Computation:
         claims=[
             claim("stablehlo_ops <= 0.5 * reference", "two loops, each with one step"),
             claim("temp_bytes <= 0.6 * reference", "no step on the way is kept for the gradient"),
+        ],
+    )
+
+
+# A linear recurrence h[t] = a[t] h[t-1] + b[t]: all steps at once (``associative_scan``), or one after the other.
+
+LONGER = 8  # how much longer the sequence is whose program must not be as many times larger
+
+
+RECURRENCES = sizes(
+    batch=(4, 64),  # sequences
+    channels=(8, 1024),  # recurrences in each
+)
+"""How many recurrences run beside each other."""
+
+
+def at_once(start: jax.Array, decay: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Join steps in pairs: start [batch, channels], decay and x [steps, batch, channels], to last state and all states."""
+
+    def join(early: tuple[jax.Array, jax.Array], late: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        return early[0] * late[0], late[0] * early[1] + late[1]
+
+    decays, sums = jax.lax.associative_scan(join, (decay, x))
+    states = decays * start + sums
+    return states[-1], states
+
+
+def one_by_one(start: jax.Array, decay: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Take one step after the other; arguments and results as of ``at_once``."""
+
+    def turn(state: jax.Array, given: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        state = given[0] * state + given[1]
+        return state, state
+
+    last, states = jax.lax.scan(turn, start, (decay, x))
+    return last, states
+
+
+@CASES.workload(
+    "linear-recurrence-over-{steps}-steps-associative-vs-sequential",
+    sweep=({"steps": 64}, {"steps": 256}),
+    sizes=RECURRENCES,
+)
+def recurrence(size: Extent, steps: int) -> Computation:
+    """All states of a recurrence that forgets; the last one starts the next call."""
+    shape = steps, size.batch, size.channels
+    draw = drawing()
+    decay = np.random.default_rng(1).uniform(0.5, 0.99, shape).astype(np.float32)
+    args = jax.device_put((draw(shape[1:]), decay, draw(shape)))
+    longer = jax.ShapeDtypeStruct((LONGER * steps, *shape[1:]), jnp.float32)
+    subject = jax.jit(at_once)
+    return Computation(
+        subject=subject,
+        reference=jax.jit(one_by_one),
+        args=args,
+        carry=0,
+        batch=Batch(argument=0, size=size.batch),
+        amount=Amount(count=steps * size.batch, unit="steps"),
+        alternatives={"longer": Alternative(function=subject, args=(args[0], longer, longer))},
+        atol=1e-4,
+        claims=[
+            claim(
+                "stablehlo_ops >= 4 * reference",
+                "levels stand in the program one after the other: no step waits for a loop",
+            ),
+            claim("stablehlo_ops >= 0.5 * alternatives", "their number grows with the logarithm of the length"),
+            claim("temp_bytes <= 3 * argument_bytes", "the levels together are no larger than the sequence"),
         ],
     )

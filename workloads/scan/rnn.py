@@ -1,9 +1,4 @@
-"""scan against loop: a recurrent network over time, and how often its body is repeated in the program.
-
-``lax.scan`` compiles its body once; a Python loop is unrolled into a program that grows with its length,
-and so do tracing, lowering and compiling it. Both must compute the same thing. ``unroll=`` lies between the two:
-the program grows with the factor, and not with the length.
-"""
+"""A turn taken many times by scan and by a loop: a recurrent network, and one with a memory."""
 
 from __future__ import annotations
 
@@ -16,11 +11,42 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Amount, Batch, Claim, Computation, Family, claim
+from jaxgate import Amount, Batch, Claim, Computation, Family, Growth, claim, grows
 from workloads.parts import Extent, descend, drawing, sizes, squared_error, stretched
-from workloads.scan.turns import as_large
 
 CASES = Family("scan")
+
+Tree = Any
+"""A tree of arrays."""
+
+Turn = Callable[[Tree, Tree], tuple[Tree, Tree]]
+"""One turn: what is carried on and this turn's input, to what is carried on and this turn's output."""
+
+Turns = Callable[[Turn, Tree, Tree], tuple[Tree, Tree]]
+"""Takes all turns: the turn, what is carried, inputs stacked on their first axis; outputs come back stacked."""
+
+
+def by_scan(turn: Turn, carry: Tree, inputs: Tree) -> tuple[Tree, Tree]:
+    """Take all turns with one compiled body."""
+    carry, outputs = jax.lax.scan(turn, carry, inputs)
+    return carry, outputs
+
+
+def by_loop(turn: Turn, carry: Tree, inputs: Tree) -> tuple[Tree, Tree]:
+    """Take all turns with a Python loop: one copy of the body for each."""
+    outputs = []
+    for index in range(jax.tree.leaves(inputs)[0].shape[0]):
+        carry, output = turn(carry, jax.tree.map(lambda leaf, i=index: leaf[i], inputs))
+        outputs.append(output)
+    return carry, jax.tree.map(lambda *leaves: jnp.stack(leaves), *outputs)
+
+
+def as_large(steps: int, at: Callable[..., tuple[Any, ...]]) -> Growth:
+    """However many steps a call takes, its program is as large; ``at`` gives the arguments for a number of ``steps``."""
+    return Growth(at, steps=(steps, 2 * steps, 4 * steps), claims=[grows("stablehlo_ops", "steps") <= 0])
+
+
+# scan against loop: a recurrent network over time, and how often its body is repeated in the program.
 
 LEARNING_RATE = 0.05
 LONG = 256  # steps from which compiling the loop takes seconds, so that the ratio is beyond any noise
@@ -155,4 +181,75 @@ def copies_of_the_body(size: Extent, copies: int, steps: int) -> Computation:
             claim(f"stablehlo_ops <= {(1.5 * copies + 2) / steps} * reference", "and not with the steps"),
             claim("matmul_flops == reference", "the same multiplications, each step once"),
         ],
+    )
+
+
+# scan against loop: a recurrent network with a memory (Hochreiter and Schmidhuber, 1997), also in bfloat16.
+
+FORGET = 1.0  # bias of the forget gate at the start, so that the memory lasts (Jozefowicz et al., 2015)
+
+LSTM = sizes(
+    batch=(8, 256),  # sequences
+    features=(16, 512),  # numbers of each step's input
+    hidden=(32, 1024),  # numbers of the hidden state, and of the memory
+    rtol=(1e-4, 1e-2),
+)
+NARROW_RTOL = 5e-2  # bfloat16 has 8 bits, and the compiler may keep more of them in one way than in the other
+
+
+def lstm_cell(params: Tree, state: Tree, x: jax.Array) -> Tree:
+    """One step: hidden and memory [batch, hidden], x [batch, features]."""
+    gates = x @ params["input"] + state["hidden"] @ params["recurrent"] + params["bias"]
+    take, forget, give, new = jnp.split(gates, 4, axis=-1)
+    memory = jax.nn.sigmoid(forget + FORGET) * state["memory"] + jax.nn.sigmoid(take) * jnp.tanh(new)
+    hidden = jax.nn.sigmoid(give) * jnp.tanh(memory)
+    return {"hidden": hidden.astype(x.dtype), "memory": memory}
+
+
+def network(turns: Turns) -> Callable[[Tree, Tree, jax.Array], Tree]:
+    """The network over a sequence xs [steps, batch, features]: the state after its last step."""
+
+    def run(params: Tree, state: Tree, xs: jax.Array) -> Tree:
+        state, _ = turns(lambda state, x: (lstm_cell(params, state, x), None), state, xs)
+        return state
+
+    return run
+
+
+def lstm_inputs(size: Extent, steps: int, dtype: str) -> Any:
+    """Draw parameters, the first state, the sequence and the targets."""
+    draw = drawing()
+    shape = size.batch, size.hidden
+    params = {
+        "input": size.features**-0.5 * draw((size.features, 4 * size.hidden)),
+        "recurrent": 0.8 * size.hidden**-0.5 * draw((size.hidden, 4 * size.hidden)),
+        "bias": np.zeros(4 * size.hidden, np.float32),
+    }
+    xs = draw((steps, size.batch, size.features))
+    params, hidden, xs = jax.tree.map(lambda leaf: leaf.astype(jnp.dtype(dtype)), (params, 0.1 * draw(shape), xs))
+    return jax.device_put((params, {"hidden": hidden, "memory": 0.1 * draw(shape)}, xs, draw(shape)))
+
+
+NO_WIDER = claim("widened_bytes <= reference", "only what the memory adds up is widened, as in the loop")
+
+
+@CASES.workload(
+    "lstm-forward-in-{dtype}-over-{steps}-steps-scan-vs-loop",
+    sweep=({"steps": 32, "dtype": "float32"}, {"steps": 32, "dtype": "bfloat16"}),
+    sizes=LSTM,
+)
+def lstm_forward(size: Extent, steps: int, dtype: str) -> Computation:
+    """The forward pass; the last state starts the next call."""
+    params, state, xs, _ = lstm_inputs(size, steps, dtype)
+    rtol = size.rtol if dtype == "float32" else NARROW_RTOL
+    return Computation(
+        subject=jax.jit(network(by_scan)),
+        reference=jax.jit(network(by_loop)),
+        args=(params, state, xs),
+        carry=1,
+        batch=Batch(argument=1, size=size.batch),
+        amount=Amount(count=steps, unit="steps"),
+        grow=as_large(steps, lambda steps: (params, state, stretched(steps, xs))),
+        rtol=rtol,
+        claims=[*compiled_once(steps), *([] if dtype == "float32" else [NO_WIDER])],
     )

@@ -14,6 +14,6 @@ number that becomes an array, a float32 scalar that widens. Sources: JAX's pages
 arguments, caching) and "Type promotion semantics" (weak types).
 """
 
-from workloads.shapes import arguments, batches, padded, ragged
+from workloads.shapes import texts, values
 
-CASES = (*padded.CASES, *ragged.CASES, *batches.CASES, *arguments.CASES)
+CASES = (*texts.CASES, *values.CASES)

@@ -19,6 +19,6 @@ interface, on `nnx.jit` and on `TrainState`; Optax's reference of `adamw` (`mask
 from __future__ import annotations
 
 from jaxgate import Case
-from workloads.training import deep, largest, lm, loop, resnet, vit
+from workloads.training import deep, lm, resnet, vit
 
-CASES: tuple[Case, ...] = (*vit.CASES, *resnet.CASES, *lm.CASES, *deep.CASES, *largest.CASES, *loop.CASES)
+CASES: tuple[Case, ...] = (*vit.CASES, *resnet.CASES, *lm.CASES, *deep.CASES)

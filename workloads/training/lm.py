@@ -13,8 +13,18 @@ from flax.training.train_state import TrainState
 
 from jaxgate import Amount, Computation, Family, claim
 from workloads.parts import Extent, Tree, sizes
-from workloads.training.states import ALWAYS, adamw, cross_entropy, filled, stepping, zeros
-from workloads.training.transformer import EPSILON, Block, attend, forward_flops
+from workloads.training.states import (
+    ALWAYS,
+    EPSILON,
+    Block,
+    adamw,
+    attend,
+    cross_entropy,
+    filled,
+    forward_flops,
+    stepping,
+    zeros,
+)
 
 CASES = Family("training")
 

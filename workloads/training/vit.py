@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,20 +12,24 @@ import numpy as np
 import optax
 from flax import nnx
 
-from jaxgate import Amount, Claim, Computation, Family, claim
+from jaxgate import Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import Extent, Tree, drawing, over_samples, sizes
 from workloads.training.states import (
     ALWAYS,
     DONATED,
+    Block,
     adamw,
     cross_entropy,
     filled,
+    forward_flops,
     last_name,
+    plain_block,
+    plain_linear,
+    plain_norm,
     stepping,
     train_step,
     zeros,
 )
-from workloads.training.transformer import Block, forward_flops, plain_block, plain_linear, plain_norm
 
 CASES = Family("training")
 
@@ -179,3 +184,72 @@ def by_hand(size: Extent) -> Computation:
         claim("xla_flops <= 1.25 * reference", "and so is the optimiser's chain of transformations"),
     ]
     return compared(size, jax.jit(adamw_by_hand(plain_loss(size)), donate_argnums=(0, 1)), claims)
+
+
+# The body of a training loop over objects: the whole step under ``nnx.jit``, or its optimiser left outside.
+
+RATE = 0.1
+SHALLOW = sizes(SIZES, layers=(1, 12))
+
+
+def gradients(model: ViT, images: jax.Array, labels: jax.Array) -> tuple[jax.Array, Tree]:
+    """Loss and gradients of a module."""
+    return nnx.value_and_grad(lambda model: cross_entropy(model(images), labels))(model)
+
+
+@partial(nnx.jit, donate_argnums=(0, 1))
+def whole_step(model: ViT, optimizer: nnx.Optimizer, images: jax.Array, labels: jax.Array) -> jax.Array:
+    """Change model and optimiser in place; the loss."""
+    loss, grads = gradients(model, images, labels)
+    optimizer.update(model, grads)
+    return loss
+
+
+jitted_gradients = nnx.jit(gradients)
+
+
+def optimiser_outside(model: ViT, optimizer: nnx.Optimizer, images: jax.Array, labels: jax.Array) -> jax.Array:
+    """The same, the optimiser's arithmetic done by one program for each operation and array."""
+    loss, grads = jitted_gradients(model, images, labels)
+    optimizer.update(model, grads)
+    return loss
+
+
+def make_objects(size: Extent) -> tuple[ViT, nnx.Optimizer]:
+    """Model and optimiser, with arrays."""
+
+    def make() -> tuple[ViT, nnx.Optimizer]:
+        model = ViT(size, nnx.Rngs(0))
+        return model, nnx.Optimizer(model, optax.sgd(RATE), wrt=nnx.Param)
+
+    definition, state = nnx.split(nnx.eval_shape(make))
+    return nnx.merge(definition, jax.device_put(filled(state)))
+
+
+@CASES.workload("vit-step-whole-under-nnx-jit-vs-its-optimiser-outside", sizes=SHALLOW)
+def body(size: Extent) -> Computation:
+    """One call for the whole step, against the optimiser outside."""
+    _, _, images, labels = make_args(size, optax.sgd(RATE))
+
+    def seen(step: Any) -> Any:
+        """The step's loss, and the parameters that it leaves behind."""
+
+        def run(model: ViT, optimizer: nnx.Optimizer, images: jax.Array, labels: jax.Array) -> Tree:
+            loss = step(model, optimizer, images, labels)
+            return loss, nnx.to_pure_dict(nnx.state(model, nnx.Param))
+
+        return run
+
+    return Computation(
+        subject=seen(whole_step),
+        reference=seen(optimiser_outside),
+        args=(*make_objects(size), images, labels),
+        batch=Batch(argument=2, size=size.batch, unit="images"),
+        rtol=size.tolerance,
+        eager=True,
+        claims=[
+            claim("launches == 1", "forward pass, backward pass and optimiser are one program"),
+            claim("launches <= 0.1 * reference", "outside of it each array has programs of its own"),
+            claim("host_transfers == 0", "nothing is sent to the device between"),
+        ],
+    )

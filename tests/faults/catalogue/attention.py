@@ -3,8 +3,8 @@
 from tests.faults.model import faults_of
 
 blocks = faults_of("workloads/attention/blocks.py")
-library = faults_of("workloads/attention/library.py")
-kernel = faults_of("workloads/attention/kernel.py")
+library = faults_of("workloads/attention/formula.py")
+kernel = faults_of("workloads/attention/blocks.py")
 
 FAULTS = (
     blocks(

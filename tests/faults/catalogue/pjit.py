@@ -3,11 +3,11 @@
 from tests.faults.model import faults_of
 
 mlp = faults_of("workloads/pjit/mlp.py")
-gathering = faults_of("workloads/pjit/gathering.py")
-embedding = faults_of("workloads/pjit/embedding.py")
+gathering = faults_of("workloads/pjit/parts.py")
+embedding = faults_of("workloads/pjit/parts.py")
 moving = faults_of("workloads/pjit/moving.py")
-specs = faults_of("workloads/pjit/specs.py")
-explicit = faults_of("workloads/pjit/explicit.py")
+specs = faults_of("workloads/pjit/parts.py")
+explicit = faults_of("workloads/pjit/mlp.py")
 
 OUT = "donate_argnums=0, out_shardings=(kernels, shardings(mesh, P()))"
 
@@ -63,7 +63,7 @@ FAULTS = (
     gathering(
         "all layers are collected before the loop",
         "pjit-mlp-fsdp-layer-by-layer-on-8-vs-gathered",
-        ("subject=compiled(devices, early=False)", "subject=compiled(devices, early=True)"),
+        ("subject=compiled_stack(devices, early=False)", "subject=compiled_stack(devices, early=True)"),
         moves={"peak_bytes", "temp_bytes"},
         culprit=r"all-gather float32\[12,128,128\] over 'data'",
     ),

@@ -3,10 +3,10 @@
 from tests.faults.model import faults_of
 
 placing = faults_of("workloads/placement/placing.py")
-fetching = faults_of("workloads/placement/fetching.py")
+fetching = faults_of("workloads/placement/placing.py")
 keys = faults_of("workloads/placement/keys.py")
-nested = faults_of("workloads/placement/nested.py")
-offload = faults_of("workloads/placement/offload.py")
+nested = faults_of("workloads/placement/keys.py")
+offload = faults_of("workloads/placement/keys.py")
 
 FAULTS = (
     placing(

@@ -3,8 +3,8 @@
 from tests.faults.model import faults_of
 
 steps = faults_of("workloads/pmap/steps.py")
-reductions = faults_of("workloads/pmap/reductions.py")
-sharded = faults_of("workloads/pmap/sharded.py")
+reductions = faults_of("workloads/pmap/steps.py")
+sharded = faults_of("workloads/pmap/axes.py")
 axes = faults_of("workloads/pmap/axes.py")
 collectives = faults_of("workloads/pmap/collectives.py")
 

@@ -2,10 +2,10 @@
 
 from tests.faults.model import faults_of
 
-data = faults_of("workloads/scaling/data.py")
-tensor = faults_of("workloads/scaling/tensor.py")
+data = faults_of("workloads/scaling/network.py")
+tensor = faults_of("workloads/scaling/network.py")
 sharded = faults_of("workloads/scaling/sharded.py")
-accumulated = faults_of("workloads/scaling/accumulated.py")
+accumulated = faults_of("workloads/scaling/sharded.py")
 
 FAULTS = (
     data(
@@ -26,8 +26,9 @@ FAULTS = (
         "every device takes all samples to itself",
         "data-parallel-step-weak-on-2-devices-vs-gathered",
         (
-            "jax.jit(train_step(), donate",
-            "jax.jit(\n        lambda state, *batch: train_step()(state, *jax.lax.with_sharding_constraint(batch, shardings(mesh, P()))), donate",
+            "jax.jit(train_step(), donate_argnums=0, out",
+            "jax.jit(\n        lambda state, *batch: train_step()(state, *jax.lax.with_sharding_constraint(batch, shardings(mesh, P()))), "
+            "donate_argnums=0, out",
         ),
         moves={"xla_flops", "collective_bytes"},
         culprit=r"all-gather float32\[128,32\] over 'data'",
@@ -35,7 +36,7 @@ FAULTS = (
     data(
         "the donation of the state is dropped",
         "data-parallel-step-strong-on-1-device-vs-gathered",
-        ("donate_argnums=0, out", "out"),
+        ("train_step(), donate_argnums=0, out", "train_step(), out"),
         moves={"donated_bytes"},
         culprit=r"no longer donated: state",
     ),
@@ -50,8 +51,8 @@ FAULTS = (
         "hidden units are brought together between the kernels",
         "tensor-parallel-step-strong-on-2-devices-vs-gathered",
         (
-            'units, everywhere = shardings(mesh, (P(across, "model"), P(across) if across else SAMPLES))',
-            "units = everywhere = shardings(mesh, P(across) if across else SAMPLES)",
+            'units, everywhere = shardings(mesh, (P(across, "model"), P(across) if across else WHOLE))',
+            "units = everywhere = shardings(mesh, P(across) if across else WHOLE)",
         ),
         moves={"collective_bytes"},
         culprit=r"all-gather .* over 'model'",
@@ -79,7 +80,7 @@ FAULTS = (
     accumulated(
         "gradients are exchanged in each micro-batch",
         "accumulating-step-weak-on-2-devices-vs-gathered",
-        ("subject=compiled(mesh, ONCE)", "subject=compiled(mesh, EACH_TIME)"),
+        ("subject=compiled_accumulating(mesh, ONCE)", "subject=compiled_accumulating(mesh, EACH_TIME)"),
         moves={"collectives", "collective_bytes"},
         culprit=r"all-reduce float32\[\d+,\d+\] over 'data' 2 → 8",
         at=("jax.lax.pmean(gradients(own, x, y), AXIS)",),

@@ -3,10 +3,10 @@
 from tests.faults.model import faults_of
 
 rnn = faults_of("workloads/scan/rnn.py")
-lstm = faults_of("workloads/scan/lstm.py")
+lstm = faults_of("workloads/scan/rnn.py")
 decode = faults_of("workloads/scan/decode.py")
 loops = faults_of("workloads/scan/loops.py")
-recurrence = faults_of("workloads/scan/recurrence.py")
+recurrence = faults_of("workloads/scan/loops.py")
 
 FAULTS = (
     rnn(
@@ -31,8 +31,8 @@ FAULTS = (
         "the states of all steps are kept to return the last one",
         "lstm-forward-in-float32-over-32-steps-scan-vs-loop",
         (
-            "        state, _ = turns(lambda state, x: (cell(params, state, x), None), state, xs)\n        return state\n",
-            "        _, states = turns(lambda state, x: (cell(params, state, x),) * 2, state, xs)\n"
+            "        state, _ = turns(lambda state, x: (lstm_cell(params, state, x), None), state, xs)\n        return state\n",
+            "        _, states = turns(lambda state, x: (lstm_cell(params, state, x),) * 2, state, xs)\n"
             "        return jax.tree.map(lambda leaf: leaf[-1], states)\n",
         ),
         moves={"temp_bytes"},

@@ -2,10 +2,10 @@
 
 from tests.faults.model import faults_of
 
-padded = faults_of("workloads/shapes/padded.py")
-ragged = faults_of("workloads/shapes/ragged.py")
-batches = faults_of("workloads/shapes/batches.py")
-arguments = faults_of("workloads/shapes/arguments.py")
+padded = faults_of("workloads/shapes/texts.py")
+ragged = faults_of("workloads/shapes/texts.py")
+batches = faults_of("workloads/shapes/values.py")
+arguments = faults_of("workloads/shapes/values.py")
 
 FAULTS = (
     padded(

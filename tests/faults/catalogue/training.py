@@ -6,8 +6,8 @@ vit = faults_of("workloads/training/vit.py")
 states = faults_of("workloads/training/states.py")
 resnet = faults_of("workloads/training/resnet.py")
 deep = faults_of("workloads/training/deep.py")
-largest = faults_of("workloads/training/largest.py")
-loop = faults_of("workloads/training/loop.py")
+largest = faults_of("workloads/training/deep.py")
+loop = faults_of("workloads/training/vit.py")
 
 _BY_HAND = "resnet-step-with-batch-statistics-in-nnx-vs-threaded-by-hand"
 _DECAY = "vit-adamw-step-with-decay-of-kernels-only-vs-written-by-hand"
