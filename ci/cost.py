@@ -34,6 +34,7 @@ from jaxgate.observe.duel.sides import Opponents
 from jaxgate.observe.execute.steps import MORE_NS
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
+from jaxgate.observe.tools import Tools
 from jaxgate.report.units import show
 
 TARGETS_NS = (100_000, 5_000_000, 50_000_000)
@@ -60,7 +61,7 @@ def watch(steps: int, shift: float) -> tuple[Observation, float]:
     """Observe a program; seconds beyond JAX's phases, the steps and the sample."""
     computation = Computation(subject=jax.jit(program(steps, shift)), args=(jnp.ones((WIDTH, WIDTH)),))
     begin = time.perf_counter_ns()
-    observed = observe(lambda: computation, store=ReferenceCache(None))
+    observed = observe(lambda: computation, Tools(store=ReferenceCache(None)))
     passed: float = time.perf_counter_ns() - begin
     now = observed.measurement
     if now.samples is None:

@@ -30,6 +30,7 @@ from jaxgate.model.computation import Computation
 from jaxgate.observe.machine.jax_settings import know_defaults
 from jaxgate.observe.measure import observe
 from jaxgate.observe.program.executable_fingerprint import executable_fingerprint
+from jaxgate.observe.tools import Tools
 from jaxgate.processes.jax_query import find_defaults
 
 NUMBERS = {"jax_num_cpu_devices": 2, "jax_export_calling_convention_version": 9}
@@ -66,7 +67,7 @@ def look(name: str, value: Any) -> dict[str, Any]:
     for title, function in PROGRAMS.items():
         arguments = jnp.full((128, 128), 0.01), jnp.linspace(0.0, 1.0, 128 * 128).reshape(128, 128)
         build = partial(Computation, subject=jax.jit(function), args=arguments)
-        observed = observe(build, store=ReferenceCache(None))
+        observed = observe(build, Tools(store=ReferenceCache(None)))
         now = observed.measurement
         found.setdefault("environment", now.environment)
         found[title] = {

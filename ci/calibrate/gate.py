@@ -16,6 +16,7 @@ from jaxgate.model.verdict import TimeVerdict, Verdict
 from jaxgate.model.workload import Case
 from jaxgate.observe.errors import describe
 from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
 from jaxgate.plugin.gate import Gate
 
 
@@ -41,7 +42,7 @@ class CalibratingGate(Gate):
         session, hardware = self._session, None
         try:
             with session.progress(case.name) as progress:
-                observed = observe(case.build, store=session.references, progress=progress, sampling=False)
+                observed = observe(case.build, Tools(store=session.references, progress=progress, sampling=False))
                 hardware = observed.measurement.hardware
                 row = calibrate(
                     case.name, observed, duels=self._duels, progress=progress, instruments=session.instruments

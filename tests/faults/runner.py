@@ -36,6 +36,7 @@ from jaxgate.model.workload import Case
 from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
+from jaxgate.observe.tools import Tools
 from jaxgate.report.text import explain
 from tests.faults.model import REPOSITORY, Control, Fault, Outcome, Score
 from tests.faults.scoring import ALARMS, of_fault, of_slowdown, of_unchanged
@@ -125,7 +126,7 @@ class Bench:
         try:
             with warnings.catch_warnings(), compiled_quickly(self._folder / "executables" if remembered else None):
                 warnings.simplefilter("ignore")  # donation that JAX calls unusable: the facts must say it
-                observed = observe(case.build, store=self._store, sampling=False, target=self._target)
+                observed = observe(case.build, Tools(store=self._store, sampling=False, target=self._target))
         finally:
             jax.config.update("jax_enable_x64", widened)
         # Phases are those of a busy machine, and no fresh process confirms them here.

@@ -16,6 +16,7 @@ from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.arguments.lockstep import Lockstep
 from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
 
 
 def rows(n):
@@ -33,7 +34,8 @@ def seen(at=rows, store=None, accepted=None, **options):
     case = Computation(subject=square, args=(jnp.ones((2, 8)),), grow=Growth(at, n=(4, 8, 16)))
     known = None if accepted is None else baseline(growth=accepted)
     return observe(
-        lambda: case, store=Store() if store is None else store, sampling=False, accepted=lambda _: known, **options
+        lambda: case,
+        Tools(store=Store() if store is None else store, sampling=False, accepted=lambda _: known, **options),
     ).measurement
 
 
@@ -140,7 +142,7 @@ def test_where_two_sizes_cross_the_same_is_read_once(monkeypatch):
     def crossing(at):
         case = Computation(subject=square, args=(jnp.ones((2, 8)),), grow=Growth(at, n=(4, 8, 16), m=(2, 4, 8)))
         reads.clear()
-        return observe(lambda: case, store=Store(), sampling=False).measurement.growth
+        return observe(lambda: case, Tools(store=Store(), sampling=False)).measurement.growth
 
     assert [*crossing(lambda n=8, m=4: rows(n * m // 4))] == ["n", "m"]
     assert len(reads) == 3
@@ -186,7 +188,7 @@ def test_no_program_is_compiled_twice(monkeypatch):
     )
     compiled, compile_program = [], probe.compile_program
     monkeypatch.setattr(probe, "compile_program", lambda *a, **k: compiled.append(a) or compile_program(*a, **k))
-    found = observe(lambda: case, store=Store(), sampling=False).measurement.growth
+    found = observe(lambda: case, Tools(store=Store(), sampling=False)).measurement.growth
     assert len(compiled) == 2
     assert found["n"] == found["m"]
     assert found["n"].facts == alone.facts

@@ -10,6 +10,7 @@ from support.measured import Store, measured, observed
 from jaxgate.model.computation import Batch
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.clocks import Clocks
 from jaxgate.observe.trace.compile_events import record
 
@@ -239,7 +240,7 @@ def test_a_failing_builder_names_its_line():
     """The innermost line of the project is in the message."""
     line = fail.__code__.co_firstlineno + 2
     with pytest.raises(InvalidCaseError) as caught:
-        observe(lambda: fail("no data"), store=Store())
+        observe(lambda: fail("no data"), Tools(store=Store()))
     assert caught.value.stage == "building the workload"
     assert caught.value.reason.startswith("ValueError: no data (at ")
     assert caught.value.reason.endswith(f"test_measure.py:{line})")

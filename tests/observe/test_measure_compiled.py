@@ -91,13 +91,14 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from jaxgate.keep.cache import ReferenceCache
 from jaxgate.model.computation import Computation
 from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
 
 mesh = jax.make_mesh((2,), ("data",), axis_types=(AxisType.Auto,))
 split, whole = NamedSharding(mesh, PartitionSpec("data")), NamedSharding(mesh, PartitionSpec())
 w = jax.ShapeDtypeStruct((16, 16), jnp.float32, sharding=whole)
 x = jax.ShapeDtypeStruct((32, 16), jnp.float32, sharding=split)
 step = jax.jit(lambda w, x: jnp.mean((x @ w) ** 2))
-seen = observe(lambda: Computation(subject=step, args=(w, x)), store=ReferenceCache(None))
+seen = observe(lambda: Computation(subject=step, args=(w, x)), Tools(store=ReferenceCache(None)))
 now = seen.measurement
 print(now.hardware.devices, [leaf.nbytes for leaf in now.signature], now.facts.collectives, seen.export().record.stored)
 """

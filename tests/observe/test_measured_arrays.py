@@ -13,6 +13,7 @@ from jaxgate.model.computation import Computation
 from jaxgate.observe.arguments import feeder
 from jaxgate.observe.execute.subjects import JittedSubject
 from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
 
 
 def step(state, x):
@@ -49,7 +50,7 @@ def test_a_step_that_donates_its_state_takes_twice_its_state(seen, reference):
     donated = jax.jit(step, donate_argnums=0)
     observe(
         lambda: Computation(subject=donated, args=(state, jnp.float32(1)), reference=reference),
-        store=ReferenceCache(None),
+        Tools(store=ReferenceCache(None)),
     )
     assert len(seen) > 10
     assert max(seen) - others <= 2 * state.nbytes + 64

@@ -14,6 +14,7 @@ from jaxgate.observe.duel.duel import Contender, prepare, run_duel
 from jaxgate.observe.execute.steps import STEPS, take_steps
 from jaxgate.observe.execute.subjects import JittedSubject
 from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.clocks import Clocks
 from jaxgate.observe.trace.compile_events import record
 from jaxgate.observe.trace.lowering import lower
@@ -204,8 +205,7 @@ def test_a_compile_is_in_no_sample(make):
     with record() as events:
         seen = observe(
             lambda: Computation(subject=make(), args=(X, X + 1)),
-            store=None,
-            clocks=Clocks(wall=Compiles(events), process=Compiles(events)),
+            Tools(store=None, clocks=Clocks(wall=Compiles(events), process=Compiles(events))),
         ).measurement
     assert seen.phases.compile_ns >= 10_000_000_000
     assert seen.phases.first_call_ns == 1_000
@@ -215,7 +215,7 @@ def test_a_compile_is_in_no_sample(make):
 @pytest.mark.parametrize("make", [lambda: lambda s, x: s + x, donated_step], ids=["kept", "donated"])
 def test_a_compile_is_in_no_burst_of_a_duel(make):
     """Neither that of the two programs, nor that of the helper which copies donated arguments."""
-    observed = observe(lambda: Computation(subject=make(), args=(X, X + 1)), store=None)
+    observed = observe(lambda: Computation(subject=make(), args=(X, X + 1)), Tools(store=None))
     jax.clear_caches()
     with record() as events:
         sides = [prepare(observed.export(), observed.leaves()) for _ in range(2)]

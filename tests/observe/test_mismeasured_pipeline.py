@@ -11,6 +11,7 @@ from jaxgate.observe import measure_calls
 from jaxgate.observe.duel.duel import prepare, run_duel
 from jaxgate.observe.execute.steps import STEPS
 from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.clocks import Clocks
 
 X = jnp.ones(4)
@@ -43,7 +44,7 @@ def test_no_array_is_moved_while_sampling(monkeypatch):
     watched(monkeypatch)
     arguments = {"args": (np.ones(3, np.float32), HOST), "kwargs": {"scale": np.ones((), np.float32)}}
     seen = observe(
-        lambda: Computation(subject=loss, **arguments), store=None, clocks=Clocks(wall=Ticking(500_000))
+        lambda: Computation(subject=loss, **arguments), Tools(store=None, clocks=Clocks(wall=Ticking(500_000)))
     ).measurement
     assert seen.samples.calls_per_burst == 4
     with jax.transfer_guard("disallow"), pytest.raises(Exception, match="Disallowed host-to-device transfer"):
@@ -56,7 +57,7 @@ def test_no_array_is_moved_in_a_duel():
         lambda: Computation(
             subject=jax.jit(loss, donate_argnums=0), args=(np.ones(3, np.float32), HOST), kwargs={"scale": X[0]}
         ),
-        store=None,
+        Tools(store=None),
     )
     sides = [prepare(observed.export(), observed.leaves()) for _ in range(2)]
     with jax.transfer_guard_host_to_device("disallow"):
@@ -76,8 +77,7 @@ def test_batches_that_a_pipeline_makes_are_moved_outside_the_clock(monkeypatch):
     subject = jax.jit(lambda state, batch: loss(state, batch, scale=1.0), donate_argnums=0)
     seen = observe(
         lambda: Computation(subject=subject, args=(np.ones(3, np.float32), HOST), next_args=next_args),
-        store=None,
-        clocks=Clocks(wall=Ticking(500_000)),
+        Tools(store=None, clocks=Clocks(wall=Ticking(500_000))),
     ).measurement
     assert seen.samples.calls_per_burst == 4
     assert len(calls) >= STEPS - 1 + 3 * len(seen.samples.bursts_ns)  # nothing is threaded after a burst's last call
@@ -98,5 +98,5 @@ def test_threading_that_computes_is_kept_from_the_clock(monkeypatch, next_args, 
     asked = []
     real = measure_calls.sample
     monkeypatch.setattr(measure_calls, "sample", lambda *a, **k: asked.append(k["apart"]) or real(*a, **k))
-    observe(lambda: Computation(subject=lambda s, x: (s + x, s), args=(X, X), next_args=next_args), store=None)
+    observe(lambda: Computation(subject=lambda s, x: (s + x, s), args=(X, X), next_args=next_args), Tools(store=None))
     assert asked == [apart]

@@ -10,6 +10,7 @@ from jaxgate.model.computation import Computation
 from jaxgate.model.duel import RepeatOutcome
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.fingerprint import program_fingerprint
 
 NO_DUEL = ("--perf-budget", "0")
@@ -241,7 +242,7 @@ def test_a_function_that_returns_nothing_is_refused(make):
         Computation(subject=lambda: None) if make is None else Computation(subject=make(), args=(jnp.ones(4),))
     )
     with pytest.raises(InvalidCaseError, match="compiling the subject: expected a result, found none"):
-        observe(lambda: computation, store=None)
+        observe(lambda: computation, Tools(store=None))
 
 
 def test_a_function_that_only_calls_python_is_measured():
@@ -251,6 +252,8 @@ def test_a_function_that_only_calls_python_is_measured():
         jax.debug.callback(lambda value: None, x)
 
     assert (
-        observe(lambda: Computation(subject=tell, args=(jnp.ones(4),)), store=None).measurement.facts.host_callbacks
+        observe(
+            lambda: Computation(subject=tell, args=(jnp.ones(4),)), Tools(store=None)
+        ).measurement.facts.host_callbacks
         == 1
     )

@@ -55,6 +55,7 @@ from jax.experimental import pallas
 from jaxgate.model.computation import Computation
 from jaxgate.observe.errors import describe
 from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
 from jaxgate.keep.cache import ReferenceCache
 
 def twice(x, out):
@@ -62,7 +63,7 @@ def twice(x, out):
 
 kernel = jax.jit(lambda x: pallas.pallas_call(twice, out_shape=jax.ShapeDtypeStruct((8, 4), x.dtype), interpret=True)(x))
 build = lambda: Computation(subject=kernel, args=(jnp.ones((8, 4)),))
-facts = observe(build, store=ReferenceCache(None), sampling=False).measurement.facts
+facts = observe(build, Tools(store=ReferenceCache(None), sampling=False)).measurement.facts
 print(facts.traces, facts.lowerings, facts.compiles)
 """
 
@@ -79,13 +80,14 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxgate.model.computation import Computation
 from jaxgate.observe.errors import describe
 from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
 from jaxgate.keep.cache import ReferenceCache
 
 x = jax.device_put(jnp.ones((8, 4)), NamedSharding(jax.make_mesh((2,), ("x",)), PartitionSpec("x")))
 jax.config.update("jax_transfer_guard", "disallow")
 tanh, plain = jax.jit(lambda x: jnp.tanh(x) + 1), lambda x: jnp.tanh(x) + 1
 build = lambda: Computation(subject=tanh, args=(x,), reference=plain)
-facts = observe(build, store=ReferenceCache(None), sampling=False).measurement.facts
+facts = observe(build, Tools(store=ReferenceCache(None), sampling=False)).measurement.facts
 print(facts.traces, facts.compiles)
 """
 

@@ -38,7 +38,7 @@ class Store(dict[Any, Any]):
 def observed(subject: Any, *args: Any, tools: Mapping[str, Any] | None = None, **computation: Any) -> Observation:
     """Observe a computation, without a clock and with nothing remembered unless ``tools`` say otherwise."""
     given = {"store": Store(), "sampling": False, **(tools or {})}
-    return observe(lambda: Computation(subject=subject, args=args, **computation), **given)
+    return observe(lambda: Computation(subject=subject, args=args, **computation), Tools(**given))
 
 
 def measured(subject: Any, *args: Any, **how: Any) -> Measurement:

@@ -21,6 +21,7 @@ from jaxgate.observe.duel.duel import agree, prepare, run_duel
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
 from jaxgate.observe.program.export import NotReplayableError
+from jaxgate.observe.tools import Tools
 from jaxgate.report.text import describe_finding
 from jaxgate.report.units import show
 
@@ -103,4 +104,4 @@ def compare(
 
 def _observe(function: Callable[..., Any], args: tuple[Any, ...], rtol: float, atol: float) -> Observation:
     computation = Computation(subject=function, args=args, rtol=rtol, atol=atol)
-    return observe(lambda: computation, store=ReferenceCache(None))
+    return observe(lambda: computation, Tools(store=ReferenceCache(None)))

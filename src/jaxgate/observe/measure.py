@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from jaxgate.ext.energy.counters import EnergyMeters
 from jaxgate.ext.targets.interface import TargetCompiler
 from jaxgate.model.computation import Computation
 from jaxgate.model.measurement import Argument, InvalidCaseError
 from jaxgate.observe.arguments.carry import with_next_args
 from jaxgate.observe.arguments.feeder import has_shapes, read_value
-from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
 from jaxgate.observe.arguments.static import given_leaves
 from jaxgate.observe.errors import NotOnTargetError, guarded
 from jaxgate.observe.execute.dispatches import dispatch_time
@@ -26,28 +24,15 @@ from jaxgate.observe.measure_eager import measure_eager
 from jaxgate.observe.observation import CompiledSubject, Observation, compile_subject
 from jaxgate.observe.program.donation import lost_of, read_donation
 from jaxgate.observe.program.export import find_feeds
-from jaxgate.observe.tools import Accepted, Announce, ReferenceStore, Tools
-from jaxgate.observe.trace.clocks import CLOCKS, Clocks
+from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.stages import devices_of
 
 
-def observe(
-    build: Callable[[], Computation],
-    *,
-    store: ReferenceStore,
-    progress: Announce = lambda _: None,
-    sampling: bool = True,
-    accepted: Accepted = lambda _: None,
-    recording: bool = False,
-    clocks: Clocks = CLOCKS,
-    together: Lockstep = ALONE,
-    target: TargetCompiler | None = None,
-    meters: EnergyMeters | None = None,
-) -> Observation:
+def observe(build: Callable[[], Computation], tools: Tools) -> Observation:
     """Measure one case; what was seen has the subject itself, for a duel.
 
-    Nothing is traced, lowered or compiled twice: calls hit the executable that the phases were timed on. ``Tools`` says
-    what the others are; ``build`` makes the computation, and may allocate on devices.
+    Nothing is traced, lowered or compiled twice: calls hit the executable that the phases were timed on. ``build`` makes
+    the computation, and may allocate on devices.
 
     Raises:
         InvalidCaseError: If the case cannot be measured, or its results are wrong.
@@ -55,22 +40,11 @@ def observe(
     """
     jax_extend()  # before anything is traced
     refuse_settings()
-    progress("building")
+    tools.progress("building")
     with guarded("building the workload"):
         computation = with_next_args(build())
-    tools = Tools(
-        store=store,
-        progress=progress,
-        sampling=sampling,
-        accepted=accepted,
-        recording=recording,
-        clocks=clocks,
-        together=together,
-        target=target,
-        meters=meters,
-    )
-    observed = _grown(_way_to_measure(computation, target)(computation, build, tools), computation, tools)
-    return observed if observed.measurement.processes == 1 else replace(observed, together=together)
+    observed = _grown(_way_to_measure(computation, tools.target)(computation, build, tools), computation, tools)
+    return observed if observed.measurement.processes == 1 else replace(observed, together=tools.together)
 
 
 def _grown(observed: Observation, computation: Computation, tools: Tools) -> Observation:

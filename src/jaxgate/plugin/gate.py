@@ -34,6 +34,7 @@ from jaxgate.observe.machine.jax_settings import all_settings, settings_of
 from jaxgate.observe.machine.virtual_devices import devices_here, usual_size
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
+from jaxgate.observe.tools import Tools
 from jaxgate.plugin.benchmark_rows import another_row, replay, row_of
 from jaxgate.plugin.gate_arguments import known_options, refuse_other_kinds, usage_errors
 from jaxgate.plugin.reports import Capturing, GatedTest, hold
@@ -350,13 +351,15 @@ class Gate:
         try:
             return observe(
                 case.build,
-                store=self._session.references,
-                progress=progress,
-                sampling=self._benchmark.enabled,
-                accepted=partial(self._accepted, case.name),
-                recording=self._session.settings.records_anew,
-                target=self._compiler,
-                meters=self._session.meters,
+                Tools(
+                    store=self._session.references,
+                    progress=progress,
+                    sampling=self._benchmark.enabled,
+                    accepted=partial(self._accepted, case.name),
+                    recording=self._session.settings.records_anew,
+                    target=self._compiler,
+                    meters=self._session.meters,
+                ),
             )
         except NotOnTargetError as error:
             self._leave_out(case, error)

@@ -18,6 +18,7 @@ from jaxgate.observe.duel.duel import agree, prepare
 from jaxgate.observe.duel.sides import prepare_side
 from jaxgate.observe.execute.correctness import Closeness
 from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
 
 W, X = jnp.eye(16), jnp.ones((4, 16))
 
@@ -38,7 +39,7 @@ def loop(activate=jnp.tanh, *, steps=3, after=lambda w: w * 2.0, name="step", do
 
     whole = train if eager else jax.jit(step)
     build = lambda: Computation(subject=whole, args=(W, X), eager=eager)  # noqa: E731 - as a project writes it
-    found = observe(build, store={}, sampling=False)
+    found = observe(build, Tools(store={}, sampling=False))
     return replace(found, measurement=replace(found.measurement, samples=SAMPLES))
 
 

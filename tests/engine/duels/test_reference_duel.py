@@ -18,6 +18,7 @@ from jaxgate.model.duel import ReferenceDuel
 from jaxgate.observe.duel.sides import export_opponents, opponents_fingerprint
 from jaxgate.observe.measure import observe
 from jaxgate.observe.program.export import NotReplayableError
+from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.stages import devices_of
 
 CLAIM = claim("run_ns <= 0.8 * reference")
@@ -37,7 +38,7 @@ def watch(**changes):
         "args": (jnp.zeros(4), jnp.ones(4)),
         **changes,
     }
-    return observe(lambda: Computation(**values), store=ReferenceCache(None))
+    return observe(lambda: Computation(**values), Tools(store=ReferenceCache(None)))
 
 
 @pytest.fixture

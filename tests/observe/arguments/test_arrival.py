@@ -111,6 +111,7 @@ from jaxgate.judge.verdict import judge
 from jaxgate.keep.cache import ReferenceCache
 from jaxgate.model.baseline import Baseline, Provenance, StoredBaseline; from jaxgate.model.computation import Computation; from jaxgate.model.program import ProgramRecord; from jaxgate.model.numbers import Samples
 from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
 
 GRID = np.array(jax.devices()).reshape(2, 4)
 ORDERS = {"rows": GRID, "columns": GRID.reshape(4, 2).T[::-1], "first four": GRID[:1], "last four": GRID[1:]}
@@ -127,7 +128,7 @@ def measure(function, args):
     key = (id(function), *map(id, args))
     if key not in measured:
         build = lambda: Computation(subject=function, args=args)
-        seen = observe(build, store=ReferenceCache(None), sampling=False).measurement
+        seen = observe(build, Tools(store=ReferenceCache(None), sampling=False)).measurement
         measured[key] = (function, args), replace(seen, samples=Samples(bursts_ns=(1,), calls_per_burst=1))
     return measured[key][1]
 

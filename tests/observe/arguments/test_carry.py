@@ -9,6 +9,7 @@ from jaxgate.model.computation import Computation
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.arguments.carry import with_next_args
 from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
 
 
 @jax.jit
@@ -44,7 +45,7 @@ def test_what_is_carried_comes_from_the_result(carry, after):
 )
 def test_what_is_no_argument_is_invalid(carry, because):
     with pytest.raises(InvalidCaseError, match=because) as caught:
-        observe(lambda: computation(carry=carry), store=None, sampling=False)
+        observe(lambda: computation(carry=carry), Tools(store=None, sampling=False))
     assert caught.value.stage == "building the workload"
 
 

@@ -13,13 +13,14 @@ from jaxgate.observe.duel.sides import Opponents
 from jaxgate.observe.measure import observe
 from jaxgate.observe.program.executable_fingerprint import executable_fingerprint
 from jaxgate.observe.program.export import NotReplayableError
+from jaxgate.observe.tools import Tools
 
 
 @pytest.fixture
 def observed():
     """A small product."""
     computation = Computation(subject=jax.jit(lambda x: jnp.tanh(x @ x)), args=(jnp.ones((16, 16)),))
-    return observe(lambda: computation, store=ReferenceCache(None), sampling=False)
+    return observe(lambda: computation, Tools(store=ReferenceCache(None), sampling=False))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from jaxgate.model.computation import Computation
 from jaxgate.observe.machine import load
 from jaxgate.observe.machine.load import ROUNDS, read_yardstick
 from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.clocks import Clocks
 from jaxgate.observe.trace.compile_events import record
 
@@ -90,7 +91,7 @@ def test_a_slow_case_is_not_in_it(clock, eager, sampling):
         return Computation(subject=subject, args=(x,), eager=eager)
 
     clocks = Clocks(wall=clock, thread=clock, process=clock, kept=lambda: 0)
-    phases = observe(build, store=None, sampling=sampling, clocks=clocks).measurement.phases
+    phases = observe(build, Tools(store=None, sampling=sampling, clocks=clocks)).measurement.phases
     assert phases.yardstick_ns == 1_000
     slow = phases.first_call_ns if eager else phases.trace_ns
     assert slow is not None

@@ -18,6 +18,7 @@ from jaxgate.model.computation import Computation
 from jaxgate.observe.measure import observe
 from jaxgate.observe.program import trace_calls
 from jaxgate.observe.program.trace_calls import accepted_trace_calls, count_trace_calls
+from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.clocks import Clocks
 from jaxgate.observe.trace.compile_events import record
 from jaxgate.observe.trace.lowering import lower
@@ -209,11 +210,13 @@ def test_an_unchanged_case_is_traced_no_more_than_it_must_be():
         jax.clear_caches()
         found = observe(
             lambda: Computation(subject=jax.jit(lambda x: watched(x)), args=(X,)),
-            store=ReferenceCache(None),
-            sampling=False,
-            accepted=lambda _: known,
-            clocks=Clocks(wall=time.perf_counter_ns, thread=clock.__next__),
-            **options,
+            Tools(
+                store=ReferenceCache(None),
+                sampling=False,
+                accepted=lambda _: known,
+                clocks=Clocks(wall=time.perf_counter_ns, thread=clock.__next__),
+                **options,
+            ),
         ).measurement
         return found, len(traced)
 

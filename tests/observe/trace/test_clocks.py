@@ -10,6 +10,7 @@ import pytest
 
 from jaxgate.model.computation import Computation
 from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.clocks import Clocks, OwnTime, asleep_ns, kept_ns, queued_ns, uncollected
 from jaxgate.observe.trace.lowering import lower
 
@@ -131,5 +132,5 @@ def test_no_collection_counts_as_time_of_a_program():
             "compile",
             lambda *args, **how: seen.append(("compiled", gc.isenabled())) or compile_now(*args, **how),
         )
-        observe(lambda: computation, store=None, sampling=False)
+        observe(lambda: computation, Tools(store=None, sampling=False))
     assert set(seen) == {("traced", False), ("compiled", False)}

@@ -9,6 +9,7 @@ import pytest
 from jaxgate.keep.cache import ReferenceCache
 from jaxgate.model.computation import Computation
 from jaxgate.observe.measure import observe
+from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.compile_events import record
 from jaxgate.observe.trace.lowering import lower
 
@@ -189,6 +190,6 @@ def test_who_was_a_reference_before_is_gated_alike():
         return inner(x)
 
     computation = Computation(subject=lambda x: x + x, args=(X,), reference=naive)
-    observe(lambda: computation, store=ReferenceCache(None), sampling=False)
+    observe(lambda: computation, Tools(store=ReferenceCache(None), sampling=False))
     found = lowered(naive, X)
     assert (found.function, found.unseen) == (inner, "")

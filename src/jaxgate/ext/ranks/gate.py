@@ -38,6 +38,7 @@ from jaxgate.observe.arguments.lockstep import ALONE
 from jaxgate.observe.errors import describe
 from jaxgate.observe.measure import observe
 from jaxgate.observe.observation import Observation
+from jaxgate.observe.tools import Tools
 from jaxgate.plugin.benchmark_rows import replay
 from jaxgate.plugin.gate import Gate
 from jaxgate.plugin.options.table import DISTRIBUTED
@@ -77,11 +78,13 @@ class _RankedGate(Gate):
         try:
             observed = observe(
                 case.build,
-                store=self._session.references,
-                progress=together.stages(progress),
-                sampling=self._benchmark.enabled,
-                recording=self._session.settings.records_anew,
-                together=together,
+                Tools(
+                    store=self._session.references,
+                    progress=together.stages(progress),
+                    sampling=self._benchmark.enabled,
+                    recording=self._session.settings.records_anew,
+                    together=together,
+                ),
             )
             own = adapter_of(RankMeasurement).dump_json(RankMeasurement.of(observed.measurement, station.name)).decode()
             found = station.meet(f"the result of `{case.name}`", own, list)
