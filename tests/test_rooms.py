@@ -269,7 +269,7 @@ def test_every_folder_is_a_room():
 
 JOINTS = {
     "energy": "engine/duels/baseline_duel engine/instruments engine/run/ending judge/verdict model/measurement "
-    "model/verdict observe/measure observe/measure_calls observe/observation observe/tools plugin/benchmark_rows "
+    "model/verdict observe/measure_calls observe/observation observe/tools plugin/benchmark_rows "
     "report/results report/text",
     "growth": "__init__ ext/loop/gate judge/causes/suspects judge/verdict model/computation model/measurement model/verdict "
     "observe/arguments/function_case observe/measure report/results report/text",
