@@ -128,18 +128,3 @@ def test_no_routine_is_refused(names):
     """A claim that every program holds, or none, is a slip of the pen."""
     with pytest.raises(TypeError, match="uses= expects a name or several"):
         split_claims({"uses": names})
-
-
-def test_a_claim_about_what_is_unknown_is_never_green():
-    """A limit of a number that this backend does not tell is INVALID."""
-    claims, _ = split_claims({"max_host_ns": 10**12})
-    verdict = judge("scan/rnn", claims, measurement(), record(), strict=False)
-    assert (verdict.status, verdict.fails) == (Status.INVALID, True)
-
-
-MODEL = """
-import jax.numpy as jnp
-
-def test_step(gate):
-    gate(lambda x: jnp.tanh(x) * 2, jnp.ones(64), KEYWORDS)
-"""

@@ -50,16 +50,14 @@ def test_every_number_comes_back():
     assert figures.times == figures_of(measurement(), record(), DUEL).times
 
 
-def test_times_of_a_duel_are_single_calls_taken_in_turn():
-    """A half-round counts with the least of its bursts, as in the decision."""
-    times = figures_of(measurement(), record(), DUEL).times
-    assert (times.now, times.stored, times.in_turn) == ((1_000, 1_050), (500, 600), True)
-
-
-def test_times_without_a_duel_say_that_they_are_of_two_days():
-    """The baseline's samples are of the day of its recording."""
-    times = figures_of(measurement(), record()).times
-    assert (times.now, times.stored, times.in_turn) == ((1_000, 1_100, 950), (1_000, 1_100, 950), False)
+@pytest.mark.parametrize(
+    ("duel", "now", "stored", "in_turn"),
+    [(DUEL, (1_000, 1_050), (500, 600), True), (None, (1_000, 1_100, 950), (1_000, 1_100, 950), False)],
+    ids=["a half-round counts with the least of its bursts", "without a duel they are of two days"],
+)
+def test_times_are_those_of_single_calls(duel, now, stored, in_turn):
+    times = figures_of(measurement(), record(), duel).times
+    assert (times.now, times.stored, times.in_turn) == (now, stored, in_turn)
 
 
 def test_a_case_without_baseline_or_clock_has_what_is_known():
