@@ -1,7 +1,5 @@
 """The programs of plain Python, paired with those of the baseline and judged one by one."""
 
-from dataclasses import replace
-
 import pytest
 from support.factories import baseline, launched_program, measurement
 
@@ -53,36 +51,37 @@ UP, DOWN, WHOLE = (
     launched_program(name=name, fingerprint=str(place) * 32, facts={"temp_bytes": temp, "output_bytes": 5_000})
     for place, (name, temp) in enumerate((("up", 0), ("down", 0), ("whole", 10_000)))
 )
+HEAVY = launched_program(fingerprint="9" * 32, facts={"temp_bytes": 9_000})
 
 
-def test_programs_that_were_joined_are_held_against_all_of_them():
-    """What one handed to the other is a temporary now; of one part alone the whole is no counterpart."""
-    assert (
-        list(compare_programs(measurement(launched_programs=(WHOLE,)), baseline(launched_programs=(UP, DOWN)), ()))
-        == []
-    )
-    assert found(WHOLE, UP) != []  # a function that was renamed, and needs more
-    for now, before, handed in (
-        ((WHOLE,), (UP, DOWN), 10_000),
-        ((WHOLE,), (UP,), 0),
-        ((UP, DOWN), (WHOLE,), 0),
-        ((UP,), (UP, DOWN), 5_000),
-    ):
-        assert handed_on_bytes(measurement(launched_programs=now), baseline(launched_programs=before)) == handed
-    # A program that is gone makes no room for another one that stayed.
-    heavy = launched_program(fingerprint="9" * 32, facts={"temp_bytes": 9_000})
-    grown = compare_programs(measurement(launched_programs=(heavy,)), baseline(launched_programs=(STEP, DOWN)), ())
-    assert [one.name for one in grown] == ["temp_bytes of step"]
-    facts = {"temp_bytes": 14_096}
-    joined = Difference(
-        measurement(facts=facts, launched_programs=(WHOLE,)),
-        baseline(facts={"temp_bytes": 0}, launched_programs=(UP, DOWN)),
-    )
-    assert [one.status for one in compare_facts(joined) if one.name == "temp_bytes"] == [Status.SAME]
-    more = replace(joined.now, facts=replace(joined.now.facts, temp_bytes=14_097))
-    assert [one.status for one in compare_facts(Difference(more, joined.baseline)) if one.name == "temp_bytes"] == [
-        Status.REGRESSED
-    ]
+@pytest.mark.parametrize(
+    ("now", "before", "handed", "red"),
+    [
+        (
+            (WHOLE,),
+            (UP, DOWN),
+            10_000,
+            [],
+        ),  # what one handed to the other is a temporary now; one alone is no counterpart
+        ((WHOLE,), (UP,), 0, ["temp_bytes of whole"]),  # a function that was renamed, and needs more
+        ((UP, DOWN), (WHOLE,), 0, []),
+        ((UP,), (UP, DOWN), 5_000, []),
+        ((HEAVY,), (STEP, DOWN), 5_000, ["temp_bytes of step"]),  # what is gone makes no room for another that stayed
+    ],
+)
+def test_programs_that_were_joined_are_held_against_all_of_them(now, before, handed, red):
+    ours, theirs = measurement(launched_programs=now), baseline(launched_programs=before)
+    assert handed_on_bytes(ours, theirs) == handed
+    assert [one.name for one in compare_programs(ours, theirs, ())] == red
+
+
+@pytest.mark.parametrize(("temp_bytes", "status"), [(14_096, Status.SAME), (14_097, Status.REGRESSED)])
+def test_what_programs_handed_on_may_be_a_temporary(temp_bytes, status):
+    """Besides the 4,096 bytes that any temporaries may be more."""
+    now = measurement(facts={"temp_bytes": temp_bytes}, launched_programs=(WHOLE,))
+    before = baseline(facts={"temp_bytes": 0}, launched_programs=(UP, DOWN))
+    (found,) = [one for one in compare_facts(Difference(now, before)) if one.name == "temp_bytes"]
+    assert found.status is status
 
 
 def test_one_program_of_many_that_needs_more_is_red():

@@ -176,6 +176,12 @@ NAMED = [
      ["perhaps 3 traces and 2 compiles while sampling: cause unknown"]),
     (QUANTITIES - {"traces", "lowerings", "compiles", "sampled_traces", "sampled_compiles"}, {},
      {"retraces": (RETRACED,)}, []),
+    # who jits the function, and how often
+    ("jitted", {}, {"jitted": 0},
+     ["the function is no longer jitted by its own code: the gate jits it, its callers run each operation by itself"]),
+    ("jitted", {"jitted": 0}, {"jitted": 0}, []),
+    ("remade_jits", {}, {"remade_jits": 2, "remade": ("f", "g")}, ["jitted anew at each call, and traced: f, g"]),
+    ("remade_jits", {"remade_jits": 2}, {"remade_jits": 2, "remade": ("f", "g")}, []),
     # what is no longer donated: three by path, the rest by number; without a baseline only that nothing is
     *[(red, {}, {"signature": (replace(W, donated=False), BATCH)}, ["no longer donated: state['w'] (16,384 bytes)"])
       for red in ("donated_bytes", "aliased_bytes", "peak_bytes", "state_bytes")],
@@ -297,6 +303,13 @@ NAMED = [
      ["programs started in a call: add 0 → 4; gone: step"]),
     ("donated_bytes", {"launched": {"step": 1}, "launched_programs": (STEP,)},
      {"launched": {"add": 4}, "launched_programs": (STEP, SUM), "eager": True}, []),
+    ("donated_bytes", {"launched_programs": (STEP,)}, {"launched_programs": (replace(STEP, fingerprint="1", facts={}),)},
+     ["no longer donated: 256 bytes of the arguments of step"]),
+    # waiting between launches, for the device or for something else
+    ("host_waits", {}, {"host_waits": 2, "called": {"a.block_until_ready": 2}},
+     ["waits for the device in each call: a.block_until_ready 0 → 2"]),
+    ("host_waits", {}, {"host_waits": 2, "called": {"time.sleep": 2}}, ["waits in each call: time.sleep 0 → 2"]),
+    ("host_waits", {}, {"called": {"time.sleep": 2}}, []),
     # of a slower call Python is the cause only if it runs far more than before
     *[(red, FEW, HASHED | {"python_calls": 2431}, [HASHES]) for red in ("python_calls", "run_ns")],
     ("run_ns", FEW, HASHED | {"python_calls": 82}, []),
