@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import log
 
 from jaxgate.judge.timing.duel import FLOOR_NS, LOOKS, MIN_MARGIN, decide, scaled
@@ -83,15 +84,10 @@ def _check(claim: Claim, now: Measurement) -> Finding:
         return Finding(kind="claim", name=str(claim), status=Status.INVALID, now=left, detail=detail)
     allowed = claim.factor * right
     held = _holds(claim, left, allowed)
-    known, jax = claim.known_break, now.environment.get("jax")
-    if known is not None and (jax is None or not known.covers(jax, now.hardware.platform)):
+    known, jax, platform = claim.known_break, now.environment.get("jax"), now.hardware.platform
+    if known is not None and (jax is None or not known.covers(jax, platform)):
         known = None
-    if (
-        known is None
-        and not held
-        and now.hardware.platform == SMALL_ON_TPU.platform
-        and _compares_little(claim, left, right)
-    ):
+    if known is None and not held and platform == SMALL_ON_TPU.platform and _compares_little(claim, left, right):
         known = SMALL_ON_TPU
     return Finding(
         kind="claim",
@@ -237,23 +233,17 @@ def are_settled(claims: Sequence[Claim], duel: Duel) -> bool:
 
 def check_run_claim(claim: Claim, now: Measurement, timed: ReferenceDuel) -> Finding:
     """Check one claim about run time; where nothing was timed it is UNDECIDED, of what is never called INVALID."""
-    name = str(claim)
+    finding = partial(Finding, kind="claim", name=str(claim))
     if now.reference is None:
-        detail = "cannot be checked: the case has no reference"
-        return Finding(kind="claim", name=name, status=Status.INVALID, detail=detail)
+        return finding(status=Status.INVALID, detail="cannot be checked: the case has no reference")
     if now.compiled_only:
-        return Finding(
-            kind="claim", name=name, status=Status.INVALID, detail=f"cannot be checked: {now.why_not_called}"
-        )
+        return finding(status=Status.INVALID, detail=f"cannot be checked: {now.why_not_called}")
     if timed.duel is None:
-        return Finding(kind="claim", name=name, status=Status.UNDECIDED, detail=timed.why_not)
+        return finding(status=Status.UNDECIDED, detail=timed.why_not)
     decision = decide_claim(claim, timed.duel)
-    broken = decision.status is breaks(claim)
-    status = Status.REGRESSED if broken else Status.SAME
-    return Finding(
-        kind="claim",
-        name=name,
-        status=Status.UNDECIDED if decision.status is Status.UNDECIDED else status,
+    broken = Status.REGRESSED if decision.status is breaks(claim) else Status.SAME
+    return finding(
+        status=Status.UNDECIDED if decision.status is Status.UNDECIDED else broken,
         now=decision.now_ns,
         against=decision.baseline_ns,
         allowed=claim.factor * decision.baseline_ns,

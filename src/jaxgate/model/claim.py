@@ -31,14 +31,8 @@ ALTERNATIVES = "alternatives"
 """Right side of a claim that is held against other ways of doing the same, which are only compiled."""
 
 _OF_CALLS = {
-    *CALLED_FACTS,
-    *(f.name for f in fields(Phases)),
-    "launches",
-    "host_transfers",
-    "host_reads",
-    "host_waits",
-    RUN_NS,
-}
+    *CALLED_FACTS, *(f.name for f in fields(Phases)), "launches", "host_transfers", "host_reads", "host_waits", RUN_NS,
+}  # fmt: skip
 """Quantities that only calls and clocks show."""
 
 _SIGNS = {"<=": "≤", ">=": "≥", "==": "="}

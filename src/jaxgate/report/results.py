@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from importlib.metadata import version
 from typing import Any
 
@@ -12,12 +12,14 @@ from jaxgate.ext.energy.text import energy_json
 from jaxgate.ext.growth.model import Grown
 from jaxgate.ext.history.text import describe_drift
 from jaxgate.model.decision import Status
-from jaxgate.model.outcome import RESULTS_SCHEMA, Outcome
+from jaxgate.model.outcome import RESULTS_SCHEMA, FindingRecord, Outcome
 from jaxgate.model.verdict import CallTimes, Figures, Finding, Verdict
 from jaxgate.report.printable import json_text
 from jaxgate.report.text import explain
 
 PREFIX = "jaxgate"
+_OF_DUELS = ("ratio", "low", "high", "pairs", "margin", "sees")
+"""Figures of a duel, which are null without one."""
 _DIGITS = 5
 """Digits of the time of a call: as many as a clock with a resolution of 0.01 % has."""
 
@@ -69,12 +71,7 @@ def _case(verdict: Verdict, outcome: Outcome, environments: Sequence[Mapping[str
         "time": {
             "status": str(verdict.time.status),
             "reason": verdict.time.reason,
-            "ratio": decision and decision.ratio,
-            "low": decision and decision.low,
-            "high": decision and decision.high,
-            "pairs": decision and decision.pairs,
-            "margin": decision and decision.margin,
-            "sees": decision and decision.sees,
+            **{name: decision and getattr(decision, name) for name in _OF_DUELS},
             "confirmed": list(verdict.time.confirmed),
         },
         "findings": [_finding(finding) for finding in verdict.findings if finding.status is not Status.SAME],
@@ -149,16 +146,9 @@ def _text(verdict: Verdict, outcome: Outcome) -> str:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "kind": finding.kind,
-        "name": finding.name,
-        "status": str(finding.status),
-        "now": finding.now,
-        "against": finding.against,
-        "allowed": finding.allowed,
-        "recorded": finding.recorded,
-        "detail": describe_drift(finding) if finding.kind == "drift" else finding.detail,
-    }
+    """What ``FindingRecord`` reads back."""
+    kept = {field.name: getattr(finding, field.name) for field in fields(FindingRecord)}
+    return kept | {"detail": describe_drift(finding) if finding.kind == "drift" else finding.detail}
 
 
 def verdict_properties(verdict: Verdict) -> list[tuple[str, str]]:

@@ -259,6 +259,13 @@ NAMED = [
      ["a recomputation is not held back until it is needed: optimization_barrier 2 → 0"]),
     ("largest_batch", {"operations": BARRIERS}, {"operations": BARRIERS}, []),
     ("largest_batch", {"operations": BARRIERS}, {"operations": {ADD: 3}, "matmul_flops": 600_000}, []),
+    # names of a policy that no array has, and random bits, where there are more
+    ("unmatched_names", {}, {"unmatched_names": 1, "unmatched": ("attention",)},
+     ["no array has the name that a policy of jax.checkpoint says: 'attention'"]),
+    ("unmatched_names", {"unmatched_names": 1}, {"unmatched_names": 1, "unmatched": ("attention",)}, []),
+    ("random_bits", {}, {"random_bits": 64, "drawn": ("u32[2]", "u32[3]")},
+     ["more random bits are drawn, now u32[2], u32[3]"]),
+    ("random_bits", {"random_bits": None}, {"random_bits": 64, "drawn": ("u32[2]",)}, []),
     # products by their operands, where there is more such work
     ("matmul_flops", {}, {"matmul_flops": 2_000_000, "matmuls": {DOT: 6}, "lines": {DOT: "model.py:40"}},
      [f"{DOT} 3 → 6 at model.py:40"]),

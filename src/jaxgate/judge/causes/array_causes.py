@@ -186,17 +186,7 @@ def not_donated(change: Change) -> str:
     return f"no longer donated: {named} ({sum(leaf.nbytes for leaf in gone):,} bytes)" if gone else ""
 
 
-def arguments_spread_less(change: Change) -> str:
-    """Arguments that take more of each device."""
-    return _spread_less(change.now.signature, change.before.signature)
-
-
-def results_spread_less(change: Change) -> str:
-    """What comes back otherwise than it was given is not reused, and is another argument to the next step."""
-    return _spread_less(change.now.results, change.before.results)
-
-
-def _spread_less(now: Sequence[Leaf], before: Sequence[Leaf]) -> str:
+def spread_less(now: Sequence[Leaf], before: Sequence[Leaf]) -> str:
     """Arrays of the same shape that take more of each device: they are no longer spread over as many."""
     if [leaf.aval for leaf in now] != [leaf.aval for leaf in before]:
         return ""

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
-from jaxgate.judge.causes.growth import Change, and_more, at, grown, more_of
+from jaxgate.judge.causes.growth import Change, and_more, at, grown, more_of, regressed
 from jaxgate.model.baseline import Baseline
-from jaxgate.model.decision import Status
 from jaxgate.model.launched import Pair, changed_programs
 from jaxgate.model.measurement import (
     ELSEWHERE,
@@ -219,10 +218,7 @@ def _red(
 ) -> Iterator[Finding]:
     if found:
         today, before = (sum(side.get(one, 0) for one in found) for side in (ours, theirs))
-        yield Finding(
-            kind="fact", name=name, status=Status.REGRESSED,
-            now=today, against=before, allowed=before, detail=f"programs {which}",
-        )  # fmt: skip
+        yield regressed(name, today, before, f"programs {which}")
 
 
 def _variants(side: MeasuredProgram) -> Counter[str]:

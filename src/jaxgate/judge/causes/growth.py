@@ -10,8 +10,10 @@ from math import prod
 
 from jaxgate.judge.policy import BY_NAME
 from jaxgate.model.baseline import Baseline
+from jaxgate.model.decision import Status
 from jaxgate.model.measurement import MAX_NAMED, MeasuredProgram, Measurement
 from jaxgate.model.numbers import Facts, Phases
+from jaxgate.model.verdict import Finding
 from jaxgate.model.words import shortlist
 
 _PLUMBING = re.compile(r"stablehlo\.(broadcast_in_dim|reshape|bitcast_convert|iota|slice) ")
@@ -215,6 +217,13 @@ def largest(labels: Iterable[str]) -> str:
 def exceeds(label: str, others: Collection[str]) -> bool:
     """Whether no other array is larger."""
     return all(elements(label) >= elements(other) for other in others)
+
+
+def regressed(name: str, now: int, before: int, detail: str) -> Finding:
+    """The finding of a comparison, which is no fact of one side: any more than before is red."""
+    return Finding(
+        kind="fact", name=name, status=Status.REGRESSED, now=now, against=before, allowed=before, detail=detail
+    )
 
 
 def and_more(items: Collection[object]) -> str:

@@ -21,12 +21,12 @@ from jaxgate.judge.causes.growth import (
     grown,
     is_plumbing,
     more_of,
+    regressed,
     shrunk,
     total_elements,
 )
 from jaxgate.judge.difference import Difference
 from jaxgate.model.baseline import Baseline
-from jaxgate.model.decision import Status
 from jaxgate.model.machine import COMPILE_OPTIONS
 from jaxgate.model.measurement import EACH_TURN, MAX_NAMED, Measurement
 from jaxgate.model.numbers import WIDER_PRODUCTS
@@ -272,17 +272,8 @@ def wider_products(now: Mapping[str, int], before: Mapping[str, int]) -> list[Wi
 
 def compare_products(now: Measurement, baseline: Baseline) -> Iterator[Finding]:
     """Red where a product became wider."""
-    found = sum(one.count for one in wider_products(now.matmuls, baseline.matmuls))
-    if found:
-        yield Finding(
-            kind="fact",
-            name=WIDER_PRODUCTS,
-            status=Status.REGRESSED,
-            now=found,
-            against=0,
-            allowed=0,
-            detail="matrix products of the same shapes and of wider numbers than before",
-        )
+    if found := sum(one.count for one in wider_products(now.matmuls, baseline.matmuls)):
+        yield regressed(WIDER_PRODUCTS, found, 0, "matrix products of the same shapes and of wider numbers than before")
 
 
 def multiplies_wider(change: Change) -> Iterator[Cause]:

@@ -148,8 +148,15 @@ _FINDERS: tuple[Callable[[Change], Iterable[Cause]], ...] = (
         _PYTHON, ("host_callbacks",), alone=_PYTHON,
     ),
     _Row(_said("", lambda seen: _some(seen.constants)), _CAPTURED, ("constant_bytes",), alone=_CAPTURED),
-    _Row(arrays.arguments_spread_less, _MOVED | {"argument_bytes", "replicated_bytes"}),
-    _Row(arrays.results_spread_less, _MOVED | calls.CALLS | {"lost_bytes", "aliased_bytes"}),
+    _Row(
+        lambda change: arrays.spread_less(change.now.signature, change.before.signature),
+        _MOVED | {"argument_bytes", "replicated_bytes"},
+    ),
+    # what comes back otherwise than it was given is not reused, and is another argument to the next step
+    _Row(
+        lambda change: arrays.spread_less(change.now.results, change.before.results),
+        _MOVED | calls.CALLS | {"lost_bytes", "aliased_bytes"},
+    ),
     _Row(calls.needs_variants, {MORE_VARIANTS, "trace_equations", "stablehlo_ops"}, root=True),
     calls.keeps_arrays,
     calls.launches,
