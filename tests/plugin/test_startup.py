@@ -51,7 +51,7 @@ def test_light_modules_do_not_import_jax(module):
 
 SMALL = {"jaxgate", "jaxgate.plugin", "jaxgate.settings"}
 SMALL |= {f"jaxgate.plugin.options.{name}" for name in ("command_line", "kinds", "option", "settings", "table")}
-SMALL |= {f"jaxgate.plugin.xdist.{name}" for name in ("devices", "messages", "nodes")}
+SMALL |= {f"jaxgate.plugin.xdist.{name}" for name in ("devices", "nodes")}
 SMALL |= {f"jaxgate.plugin.{name}" for name in ("benchmark_rows", "gating", "hooks", "options")}
 SMALL |= {f"jaxgate.plugin.{name}" for name in ("stash", "time_limit", "xdist")}
 SMALL |= {"jaxgate.observe", "jaxgate.observe.machine", "jaxgate.observe.machine.process"}

@@ -41,7 +41,7 @@ def test_every_program_of_ours_is_started_in_the_same_way():
     root = Path(own_program.__code__.co_filename).parents[1]
     ours = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
     started = {name for name, text in ours.items() if "own_program(" in text}
-    workers = ("duel_worker", "jax_query", "side_worker")
+    workers = ("duel_worker", "jax_query")
     assert started >= {*(f"processes/{name}.py" for name in workers), "ext/profile/worker.py"}
     assert [name for name, text in ours.items() if re.search(r'"-m",\s*f?"jaxgate', text)] == []
 

@@ -26,9 +26,9 @@ from jaxgate.observe.machine.recreated_environment import variables_of
 from jaxgate.observe.program.export import export_program, split_call
 from jaxgate.observe.trace.lowering import lower
 from jaxgate.processes.child import run_child
+from jaxgate.processes.duel_worker import ready, start_side
 from jaxgate.processes.jax_query import find_defaults
 from jaxgate.processes.live_worker import LiveWorker, WorkerError
-from jaxgate.processes.side_worker import ready, start_side
 
 OTHERWISE = {"NCCL_PROTO": "LL", "jax_default_matmul_precision": "float32"}
 """A variable and a setting: neither changes what a CPU does."""

@@ -23,9 +23,8 @@ from jaxgate.observe.errors import describe
 from jaxgate.observe.machine.jax_settings import known_defaults, settings
 from jaxgate.observe.machine.recreated_environment import NotRecreatedError, variables_of
 from jaxgate.processes.child import Finished
-from jaxgate.processes.duel_worker import DUEL_TIMEOUT_S, run_fresh_duel
+from jaxgate.processes.duel_worker import DUEL_TIMEOUT_S, ready, run_fresh_duel, start_side
 from jaxgate.processes.live_worker import WorkerError
-from jaxgate.processes.side_worker import ready, start_side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
