@@ -20,12 +20,13 @@ class WaitedError(Exception):
     """Raised instead of waiting."""
 
 
+def told():
+    """What a machine calls when it would have to wait."""
+    raise WaitedError
+
+
 def waits(take):
     """Whether a machine would have to wait."""
-
-    def told():
-        raise WaitedError
-
     try:
         take(told)
     except WaitedError:
@@ -33,16 +34,13 @@ def waits(take):
     return False
 
 
-def test_work_goes_on_side_by_side(tmp_path):
+@pytest.mark.parametrize(("held", "wanted"), [("work", "alone"), ("alone", "work"), ("alone", "alone")])
+def test_who_times_is_alone(tmp_path, monkeypatch, held, wanted):
+    """In whichever order they come, and only until the first leaves; work goes on side by side."""
     first, second = Machine(tmp_path), Machine(tmp_path)
     first.work()
     assert not waits(second.work)
-
-
-@pytest.mark.parametrize(("held", "wanted"), [("work", "alone"), ("alone", "work"), ("alone", "alone")])
-def test_who_times_is_alone(tmp_path, monkeypatch, held, wanted):
-    """In whichever order they come, and only until the first leaves."""
-    first, second = Machine(tmp_path), Machine(tmp_path)
+    second.leave()
     getattr(first, held)()
     assert waits(getattr(second, wanted))
     first.leave()
@@ -105,12 +103,8 @@ def test_without_a_lock_it_says_so(tmp_path):
     machine.alone()
     machine.leave()
     assert "no lock keeps other runs away" in machine.problem
-
-
-def test_a_path_has_a_lock_of_its_own(tmp_path):
     first = lock_of(tmp_path / "a" / ".." / "b")
-    assert first.lock_file == lock_of(tmp_path / "b").lock_file
-    assert first.lock_file != lock_of(tmp_path / "c").lock_file
+    assert first.lock_file == lock_of(tmp_path / "b").lock_file != lock_of(tmp_path / "c").lock_file
 
 
 def other_process(folder, *steps):
@@ -158,9 +152,8 @@ def test_workers_of_one_run_know_each_other(tmp_path, monkeypatch):
         on()
 
 
-def test_it_is_held_for_a_while_and_let_go_whatever_happens(tmp_path, monkeypatch):
+def test_it_is_held_for_a_while_and_let_go_whatever_happens(tmp_path):
     """Alone or beside others; who waits is given one line."""
-    monkeypatch.delenv(HELD, raising=False)
     other, machine, said = Machine(tmp_path), Machine(tmp_path), []
 
     def raising(alone):

@@ -60,6 +60,9 @@ def test_a_folder_without_git_has_no_commit(checkout):
     """A project outside any repository is recorded without a commit, and so is one before its first."""
     outside = checkout.parent / "outside"
     outside.mkdir()
+    assert (uncommitted(outside), uncommitted(checkout / "none")) == (None, None), (
+        "not known is not the same as nothing"
+    )
     for _ in ("no repository", "no commit"):
         found = read_provenance(outside, today=DAY)
         assert (found.commit, found.dirty, found.date) == (None, False, "2026-11-20")
@@ -109,14 +112,6 @@ def test_files_that_git_does_not_have_are_named(checkout):
     git(checkout, "add", "baselines/staged")
     (checkout / "outside").write_text("1")
     assert uncommitted(folder) == ("changed", "deep/new one", "gone", "staged")
-
-
-def test_without_git_what_is_committed_is_not_known(checkout):
-    """That is not the same as nothing; nor has a folder that is not there anything in it."""
-    outside = checkout.parent / "outside"
-    outside.mkdir()
-    assert uncommitted(outside) is None
-    assert uncommitted(checkout / "none") is None
 
 
 def test_who_committed_a_file_last(checkout):

@@ -78,19 +78,14 @@ def test_two_programs_of_one_structure_are_told_apart(tmp_path):
 
 
 def test_a_damaged_program_that_is_named_stays(tmp_path):
-    """Git has it whole; one that nobody names goes, damaged or not."""
+    """Git has it whole; one that nobody names goes, damaged or not, as one of the structure of a baseline without a program."""
     accept(tmp_path, b"named", fingerprint=A)
     for name in (A, "e4"):
         (tmp_path / f"programs/{name}.export.gz").write_bytes(gzip.compress(b"x")[:5])
-    assert find(tmp_path) == ["e4"]
-
-
-def test_a_hash_only_baseline_names_no_program(tmp_path):
-    """A program of the same structure, left by somebody else, is not its own."""
     record = replace(PROGRAM, digest=None, why_not="private")
-    save_baseline(tmp_path, baseline(fingerprints=replace(FINGERPRINTS, program=A), program=record))
-    ProgramStore(tmp_path).save(A, b"left")
-    assert find(tmp_path) == [A]
+    save_baseline(tmp_path, baseline(case="a/b", fingerprints=replace(FINGERPRINTS, program=B), program=record))
+    ProgramStore(tmp_path).save(B, b"left by somebody else")
+    assert find(tmp_path) == [B, "e4"]
 
 
 def test_nothing_is_collected_while_a_baseline_cannot_be_read(tmp_path):

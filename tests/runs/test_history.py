@@ -96,16 +96,10 @@ def test_what_is_compared_with_elsewhere_says_so(recorded):
     assert {point.elsewhere for point in points} == {run.elsewhere}
 
 
-@pytest.mark.parametrize(
-    "arguments", [("--perf-plan",), ("--collect-only",), ("-k", "nothing"), ("-o", "perf_history=none")]
-)
-def test_a_run_that_judges_nothing_adds_nothing(recorded, short_duels, arguments):
-    recorded.run(*arguments)
-    assert not (recorded.path / ".jaxgate").exists()
-
-
-def test_a_run_for_another_process_adds_nothing(recorded, monkeypatch):
-    """A fresh process that repeats a case, the other side of a comparison."""
+def test_a_run_that_judges_nothing_or_for_another_process_adds_nothing(recorded, short_duels, monkeypatch):
+    """A plan, a collection, no case, no history; a fresh process that repeats a case, the other side of a comparison."""
+    for arguments in (("--perf-plan",), ("--collect-only",), ("-k", "nothing"), ("-o", "perf_history=none")):
+        recorded.run(*arguments)
     monkeypatch.setenv("JAXGATE_AS_MEASURED", "1")
     assert recorded.run().code == 0
     monkeypatch.delenv("JAXGATE_AS_MEASURED")
@@ -114,15 +108,11 @@ def test_a_run_for_another_process_adds_nothing(recorded, monkeypatch):
     assert not (recorded.path / ".jaxgate").exists()
 
 
-@pytest.mark.parametrize("where", ["variable", "ini"])
-def test_the_place_can_be_chosen(recorded, monkeypatch, where):
-    option = ()
-    if where == "variable":
-        monkeypatch.setenv("JAXGATE_HISTORY", str(recorded.path / "kept/runs.sqlite"))
-    else:
-        option = ("-o", "perf_history=kept/runs.sqlite")
-    assert recorded.run(*option).code == 0
-    assert len(history(recorded, "kept/runs.sqlite")) == 1
+def test_the_place_can_be_chosen(recorded, monkeypatch):
+    assert recorded.run("-o", "perf_history=kept/runs.sqlite").code == 0
+    monkeypatch.setenv("JAXGATE_HISTORY", str(recorded.path / "kept/runs.sqlite"))
+    assert recorded.run().code == 0
+    assert len(history(recorded, "kept/runs.sqlite")) == 2
     assert not (recorded.path / ".jaxgate").exists()
 
 

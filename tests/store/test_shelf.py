@@ -126,12 +126,6 @@ def test_a_store_that_is_silent_is_not_one_that_has_nothing(tmp_path, shelf):
     assert "missing or damaged, here and in" in programs.why_missing("abc")
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path):
-    (tmp_path / "file").write_text("no folder")
-    with pytest.raises(UnreachableError, match=r"file/there: .*Not a directory"):
-        Shelf(str(tmp_path / "file/there")).put("abc", "0", b"")
-
-
 def test_a_store_that_stays_silent_is_asked_no_more(tmp_path):
     """A run of many cases would wait for each; one answer, and it is asked again."""
     (tmp_path / "file").write_text("no folder")
@@ -141,6 +135,7 @@ def test_a_store_that_stays_silent_is_asked_no_more(tmp_path):
         with pytest.raises(UnreachableError) as found:
             shelf.put("abc", "0", b"")
         said.append(str(found.value))
+    assert "Not a directory" in said[0]
     assert ["asked no more" in text for text in said] == [False, False, False, True]
     again = Shelf(str(tmp_path / "file/there"))
     for _ in range(3):
