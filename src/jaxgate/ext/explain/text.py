@@ -13,6 +13,7 @@ from jaxgate.model.outcome import CaseRecord, RunRecord
 _UNRECORDED = {Status.NO_BASELINE, Status.STALE_BASELINE}
 _NOT_ACCEPTED = {"claim", "case", "drift"}
 """Kinds of findings that no new baseline can make right."""
+_WHOLE = "case test status fails line findings causes origin time changes"
 _CALM = {Status.SAME, Status.FASTER, Status.IMPROVED, Status.EXPECTED, Status.WAIVED}
 
 
@@ -54,20 +55,13 @@ def explanation(case: CaseRecord) -> Iterator[str]:
 
 def explanation_json(case: CaseRecord) -> dict[str, Any]:
     """All that is known of a case, by the names of ``results.json``, with ``next``: experiments, the best first."""
-    return {
-        "case": case.case,
-        "test": case.test,
-        "status": case.status,
-        "fails": case.fails,
-        "line": case.line or None,
-        "findings": [asdict(finding) for finding in case.findings],
-        "causes": list(case.causes),
-        "origin": case.origin,
-        "time": asdict(case.time),
-        "changes": list(case.changes),
-        "bundle": case.bundle or None,
-        "next": [{"command": command, "shows": shows} for command, shows in experiments(case)],
-    }
+    following = [{"command": command, "shows": shows} for command, shows in experiments(case)]
+    return {**_told(case, _WHOLE), "bundle": case.bundle or None, "next": following}
+
+
+def _told(case: CaseRecord, keys: str) -> dict[str, Any]:
+    about = asdict(case) | {"line": case.line or None}
+    return {key: about[key] for key in keys.split()}
 
 
 def listed(run: RunRecord) -> Iterator[str]:
@@ -79,13 +73,6 @@ def listed(run: RunRecord) -> Iterator[str]:
 def listed_json(run: RunRecord) -> dict[str, Any]:
     """The cases of a run, in the same order."""
     cases = [
-        {
-            "case": case.case,
-            "status": case.status,
-            "fails": case.fails,
-            "line": case.line or None,
-            "causes": list(case.causes),
-        }
-        for case in sorted(run.cases, key=lambda case: not case.fails)
+        _told(case, "case status fails line causes") for case in sorted(run.cases, key=lambda case: not case.fails)
     ]
     return {"green": run.green, "gate_exit": run.gate_exit, "problems": list(run.problems), "cases": cases}
