@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import exp, hypot, inf, log, sqrt
+from math import exp, hypot, inf, log
 
 from jaxgate.ext.history.drift import Accepted, Drift, FactDrift, Step
 from jaxgate.ext.history.model import HistoryPoint
@@ -109,11 +109,6 @@ class Anchor:
     value: float = 0.0  # logarithm of its time as a multiple of the first baseline's
     links: tuple[Accepted, ...] = ()  # the refreshes that led to it from there
 
-    @property
-    def variance(self) -> float:
-        """Of its value: errors of independent duels add up."""
-        return sum(link.error**2 for link in self.links)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
@@ -162,7 +157,7 @@ def drift_of(chain: Chain) -> Drift:
     is_todays = last is not None and last.point is chain.newest
     value = last.value if last is not None and is_todays else chain.anchor.value
     own = last.error if last is not None and is_todays else 0.0
-    width = LEVEL * hypot(own, sqrt(chain.anchor.variance))
+    width = LEVEL * hypot(own, *(link.error for link in chain.anchor.links))  # those of independent duels add up
     return Drift(
         ratio=exp(value),
         low=exp(value - width),

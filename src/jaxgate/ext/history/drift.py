@@ -39,11 +39,6 @@ class Drift:
         """Mean ratio of an accepted refresh, 1 where there was none."""
         return float(prod(one.ratio for one in self.accepted) ** (1 / max(1, len(self.accepted))))
 
-    @property
-    def each_within(self) -> bool:
-        """Whether the gate let each refresh pass."""
-        return all(one.within for one in self.accepted)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactDrift:

@@ -117,6 +117,8 @@ TABLES = (
     """CREATE INDEX jaxgate_points_of_a_case ON jaxgate_points ("case")""",
     f"PRAGMA user_version = {VERSION}",
 )
+_ABOUT = ("dirty", "jaxgate", "elsewhere", "green", "gate_exit", "source")
+_COLUMNS = ("run", "moment", "commit", "case", "folder", "status")
 _POINTS = """SELECT run, moment, "commit", "case", folder, status, content
     FROM jaxgate_points JOIN jaxgate_runs ON id = run_id WHERE {where} ORDER BY moment, id, jaxgate_points.rowid"""
 _CLEAN = "NOT json_extract(about, '$.dirty') AND json_extract(about, '$.elsewhere') = ''"
@@ -164,9 +166,10 @@ class HistoryStore:
             if not _has_tables(connection):
                 for statement in TABLES:
                     connection.execute(statement)
+            about = _json({name: getattr(run, name) for name in _ABOUT})
             added = connection.execute(
                 "INSERT INTO jaxgate_runs VALUES (NULL, ?, ?, ?, ?) ON CONFLICT (run) DO NOTHING",
-                (_plain(run.run), run.moment, _plain(run.commit), _json(run, "run", "moment", "commit", "points")),
+                (_plain(run.run), run.moment, _plain(run.commit), about),
             )
             if added.rowcount:
                 connection.executemany(
@@ -260,8 +263,15 @@ def _make_folder(folder: Path) -> None:
 
 
 def _cells(point: HistoryPoint) -> tuple[str | None, ...]:
-    content = _json(point, "run", "moment", "commit", "case", "folder", "status")
-    return _plain(point.case), _plain(point.folder), _plain(point.status), content
+    """What a point has in columns, and as JSON what has none."""
+    content = {one.name: getattr(point, one.name) for one in fields(point) if one.name not in _COLUMNS}
+    content["figures"] = {
+        name: int(figure) if isinstance(figure, float) and figure.is_integer() else figure
+        for name, figure in point.figures.items()
+    }
+    content["environment"] = dict(point.environment)
+    content["baseline"] = None if point.baseline is None else asdict(point.baseline)
+    return _plain(point.case), _plain(point.folder), _plain(point.status), _json(content)
 
 
 def _point(row: dict[str, Any]) -> HistoryPoint:
@@ -270,17 +280,8 @@ def _point(row: dict[str, Any]) -> HistoryPoint:
     return HistoryPoint(**row, **content, baseline=None if baseline is None else BaselineName(**baseline))
 
 
-def _json(value: HistoryRun | HistoryPoint, *without: str) -> str:
-    """The fields of a value as JSON, without some."""
-    known = {one.name: getattr(value, one.name) for one in fields(value) if one.name not in without}
-    if isinstance(value, HistoryPoint):
-        known["figures"] = {
-            name: int(figure) if isinstance(figure, float) and figure.is_integer() else figure
-            for name, figure in value.figures.items()
-        }
-        known["environment"] = dict(value.environment)
-        known["baseline"] = None if value.baseline is None else asdict(value.baseline)
-    return json.dumps(known, separators=(",", ":"))
+def _json(content: Mapping[str, object]) -> str:
+    return json.dumps(content, separators=(",", ":"))
 
 
 def _plain(text: str | None) -> str | None:

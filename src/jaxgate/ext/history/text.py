@@ -194,7 +194,7 @@ def drift_line(drift: Drift) -> str:
         return f"{total}, against the first baseline{today}{known}"
     refreshes = f"the last {count} accepted refreshes" if count > 1 else "one accepted refresh"
     beyond = sum(not one.within for one in drift.accepted)
-    each = "each was within its tolerance" if drift.each_within else f"{beyond} of {count} beyond the gate's margin"
+    each = f"{beyond} of {count} beyond the gate's margin" if beyond else "each was within its tolerance"
     where = _commits([one.commit for one in drift.accepted])
     return f"{_percent(drift.step)} % a step over {refreshes}: {total}; {each}{where}{today}{known}"
 

@@ -78,7 +78,7 @@ def stored_limit(sessions: Sequence[TimedSession]) -> StoredLimit:
     logs = [log(session.run_ns) for session in sessions]
     location = fmean(logs) if logs else float("nan")
     spread = max(stdev(logs), MIN_SPREAD) if count > 1 else inf
-    noise = quantile(count - 1) * spread * sqrt(1 + 1 / count) if count > 1 else inf
+    noise = _quantile(count - 1) * spread * sqrt(1 + 1 / count) if count > 1 else inf
     floor = FLOOR_NS / exp(location) if logs else 0.0
     margin = log(1 + min(max(MIN_MARGIN, floor), MAX_MARGIN))
     days = len({session.provenance.date for session in sessions})
@@ -87,7 +87,7 @@ def stored_limit(sessions: Sequence[TimedSession]) -> StoredLimit:
     )
 
 
-def quantile(freedom: int) -> float:
+def _quantile(freedom: int) -> float:
     """Student's t at 1 - alpha."""
     from scipy.special import stdtrit  # noqa: PLC0415 - only where times are stored
 
