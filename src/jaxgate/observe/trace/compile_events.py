@@ -25,7 +25,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import jax
@@ -101,30 +101,18 @@ class Events:
         A helper that runs for itself while another function is traced (``jax.ensure_compile_time_eval``) takes
         none: it was called from elsewhere.
         """
-        misses: tuple[Miss, ...] = ()
         here = threading.get_ident()
-        if here != self.thread and not self.others:
+        own = here == self.thread
+        if not own and not self.others:
             return
-        heard = self.pending and (
-            self.pending[0].where == where or any(miss.function == function for miss in self.pending)
-        )
-        if phase == "trace" and here == self.thread and heard:
-            misses = tuple(self.pending)
+        event = Event(phase=phase, function=function, where=where, thread=here, seconds=seconds)
+        called_here = bool(self.pending) and self.pending[0].where == where
+        if own and phase == "trace" and (called_here or any(miss.function == function for miss in self.pending)):
+            event = replace(event, misses=tuple(self.pending))
             self.pending.clear()
-        within = here == self.thread and bool(self.pending)
-        found = self.at_compile() if self.at_compile is not None and phase == "compile" else None
-        self.log.append(
-            Event(
-                phase=phase,
-                function=function,
-                where=where,
-                thread=here,
-                misses=misses,
-                within=within,
-                seconds=seconds,
-                found=found,
-            )
-        )
+        if self.at_compile is not None and phase == "compile":
+            event = replace(event, found=self.at_compile())
+        self.log.append(replace(event, within=own and bool(self.pending)))
 
 
 _open: list[Events] = []

@@ -14,8 +14,9 @@ import inspect
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxgate.model.measurement import EACH_TURN, MAX_NAMED
 from jaxgate.observe.arguments.signature import short
@@ -43,6 +44,7 @@ INLINED = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jvp_call
 
 
 _Work = Counter[Item]
+"""How often each kind of work is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +79,12 @@ class Work:
         return tuple(f"{name}{at(self.lines.get(name, ''))}" for name in self.callbacks)
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(NamedTuple):
     """One equation after numbering: what it reads and what work it does."""
 
     equation: Any
     reads: tuple[int, ...]
-    work: _Work = field(default_factory=Counter)
+    work: _Work
 
 
 @dataclass(slots=True)
@@ -256,8 +257,7 @@ class _Scope:
             self.traced.in_vain.append(equation)
             return self.known[key]
         results = self.fresh(len(equation.outvars))
-        node = _Node(equation, reads=reads, work=self._work(equation))
-        self.nodes.append(node)
+        self.nodes.append(_Node(equation, reads, self._work(equation)))
         self.made_by.update(dict.fromkeys(results, len(self.nodes) - 1))
         if effects:
             self.effects.append(len(self.nodes) - 1)
@@ -270,12 +270,10 @@ class _Scope:
         if name == "cond":
             return _of_branches([self._inner(branch) for branch in params["branches"]])
         total: _Work = Counter()
-        nested = False
-        for body in bodies(params):
-            nested = True
-            for item, count in self._inner(body).items():
-                total[_in_loop(item) if name == "while" else item] += count * _times(name, params, item.kind)
-        for item in () if nested else items_of(equation):
+        inner = [self._inner(body) for body in bodies(params)]
+        for item, count in chain.from_iterable(work.items() for work in inner):
+            total[_in_loop(item) if name == "while" else item] += count * _times(name, params, item.kind)
+        for item in () if inner else items_of(equation):
             total[item] += 1
             self.traced.lines[item.label].append(self.traced.line_of(equation))
         return total
@@ -306,11 +304,10 @@ def _of_branches(branches: Sequence[_Work]) -> _Work:
     The branch with the products is seldom the one that sends or widens, and what no count has can grow unseen. The
     optimised program counts every branch too.
     """
+    most = max(branches, key=lambda work: _amount(work, MATMUL))
     total: _Work = Counter()
     for work in branches:
-        total.update({item: times for item, times in work.items() if item.kind != MATMUL})
-    most = max(branches, key=lambda work: _amount(work, MATMUL))
-    total.update({item: times for item, times in most.items() if item.kind == MATMUL})
+        total.update({item: times for item, times in work.items() if item.kind != MATMUL or work is most})
     return total
 
 

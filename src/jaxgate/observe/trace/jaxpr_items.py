@@ -58,7 +58,9 @@ def items_of(equation: Any) -> Iterator[Item]:
     if name in _CALLBACKS:
         function = _called(equation.params.get("callback"))
         check = f"{ERROR_CHECK}: " if getattr(function, "__module__", None) in _RAISING else ""
-        yield Item(CALLBACK, f"{check}{_CALLBACKS[name]}{_named(function)}", 1)
+        called = getattr(function, "__name__", "")
+        of = f" of {called}" if called and not called.startswith("_") else ""
+        yield Item(CALLBACK, f"{check}{_CALLBACKS[name]}{of}", 1)
     yield from _widened(equation)
 
 
@@ -74,12 +76,10 @@ def _sent(equation: Any) -> Iterator[Item]:
 
 def _widened(equation: Any) -> Iterator[Item]:
     """Results of a wider float type than every operand: a cast, or a product that accumulates in more bits."""
-    narrow = max((_float_bytes(atom.aval) for atom in equation.invars), default=0)
-    for result in equation.outvars:
-        if 0 < narrow < _float_bytes(result.aval):
-            source = next(atom.aval for atom in equation.invars if _float_bytes(atom.aval) == narrow)
-            label = f"{short(source)} → {jax.numpy.dtype(result.aval.dtype).name}"
-            yield Item(WIDENING, label, nbytes_of(result.aval))
+    operands = [atom.aval for atom in equation.invars]
+    widest = max(operands, key=_float_bytes, default=None)
+    for result in equation.outvars if operands else ():
+        yield from _widening(widest, result.aval, of=result.aval)
 
 
 def _mixed(equation: Any) -> Iterator[Item]:
@@ -87,9 +87,13 @@ def _mixed(equation: Any) -> Iterator[Item]:
     operands = [atom.aval for atom in equation.invars[:2]]
     widest = max(operands, key=_float_bytes)
     for operand in operands:
-        if 0 < _float_bytes(operand) < _float_bytes(widest):
-            label = f"{short(operand)} → {jax.numpy.dtype(widest.dtype).name}"
-            yield Item(WIDENING, label, prod(operand.shape) * int(widest.dtype.itemsize))
+        yield from _widening(operand, widest, of=operand)
+
+
+def _widening(source: Any, wide: Any, *, of: Any) -> Iterator[Item]:
+    if 0 < _float_bytes(source) < _float_bytes(wide):
+        label = f"{short(source)} → {jax.numpy.dtype(wide.dtype).name}"
+        yield Item(WIDENING, label, prod(of.shape) * int(wide.dtype.itemsize))
 
 
 def _called(callback: Any) -> Any:
@@ -99,11 +103,6 @@ def _called(callback: Any) -> Any:
         if inner is None or inner is callback:
             return callback
         callback = inner
-
-
-def _named(function: Any) -> str:
-    name = getattr(function, "__name__", "")
-    return f" of {name}" if name and not name.startswith("_") else ""
 
 
 def _float_bytes(aval: Any) -> int:

@@ -114,16 +114,18 @@ class Blame:
         for miss in {(miss.function, miss.defined): miss for miss in reversed(inner)}.values():
             self._count(found, miss.function, miss, miss.where)  # once: it is part of one program
         for miss in event.misses:
-            self._remember(miss)
+            if miss.call:
+                self._calls.setdefault((miss.function, miss.defined), []).append(miss.call)
+            if miss.kind == "new":
+                self._new.add((miss.function, miss.defined))
 
     def _count(self, found: list[Culprit], function: str, miss: Miss | None, where: str) -> None:
         defined = miss.defined if miss else ""
         kind, cause = (miss.kind, self._cause(miss)) if miss else (None, _PMAP if function == PMAP else _HELPER)
         line = (miss.where if miss else "") or where
-        for culprit in found:
-            if (culprit.function, culprit.defined) == (function, defined) and (miss or culprit.where == where):
-                break
-        else:
+        same = (one for one in found if (one.function, one.defined) == (function, defined))
+        culprit = next((one for one in same if miss or one.where == where), None)
+        if culprit is None:
             shown = _shown(function, miss)
             culprit = Culprit(function=function, shown=shown, kind=kind, cause=cause, where=line, defined=defined)
             found.append(culprit)
@@ -146,12 +148,6 @@ class Blame:
         if not traced or not miss.call:
             return ""
         return difference(min(reversed(traced), key=lambda call: len({*call} ^ {*miss.call})), miss.call)
-
-    def _remember(self, miss: Miss) -> None:
-        if miss.call:
-            self._calls.setdefault((miss.function, miss.defined), []).append(miss.call)
-        if miss.kind == "new":
-            self._new.add((miss.function, miss.defined))
 
 
 def _shown(function: str, miss: Miss | None = None) -> str:
@@ -185,15 +181,12 @@ def retrace_lines(
         cause = _NUMBERED.sub(lambda found: [*names, found[0]][min(int(found[1]), len(names))], _own_cause(main, own))
         lines.append(f"{step} {main.word}: {cause}")
     elif own and (moved := [culprit for culprit in culprits if culprit.kind not in ("new", "config")]):
-        explained = moved[0].kind is not None and _on_device(before) == _on_device(after)
+        on_device = ([seen for seen in call if seen.sharding] for call in (before, after))
+        explained = moved[0].kind is not None and next(on_device) == next(on_device)
         (last if explained else lines).append(f"{step} {moved[0].word}: {own}")
     lines += [f"{step} {culprit.word}: {culprit}" for culprit in culprits if culprit is not main] + last
     more = len(lines) - MAX_NAMED
     return lines[:MAX_NAMED] + ([f"{step}: and {more} more functions"] if more > 0 else [])
-
-
-def _on_device(call: Sequence[ArgumentKey]) -> list[ArgumentKey]:
-    return [seen for seen in call if seen.sharding]
 
 
 def _own_cause(culprit: Culprit, own: str) -> str:

@@ -42,7 +42,7 @@ def project_functions(*roots: Any) -> Iterator[FunctionType]:
     """
     codes: set[CodeType] = set()
     for value in reachable(roots):
-        if isinstance(value, FunctionType) and value.__code__ not in codes and _is_project_function(value):
+        if isinstance(value, FunctionType) and value.__code__ not in codes and _is_own(value):
             codes.add(value.__code__)
             yield value
 
@@ -71,14 +71,10 @@ def reachable(roots: Iterable[Any]) -> Iterator[Any]:
         pending.extend(_inside(value))
 
 
-def _is_project_function(function: FunctionType) -> bool:
-    return is_project_file(function.__code__.co_filename)
-
-
 def _inside(value: Any) -> Iterable[Any]:
     """What a value may call."""
     if isinstance(value, FunctionType):
-        return _reached(value)
+        return [*vars(value).values(), *(seen for _, seen in variables(value))]  # also ``__wrapped__``
     if isinstance(value, (list, tuple, AbstractSet)):
         return value
     if isinstance(value, Mapping):
@@ -117,17 +113,14 @@ def _keeps_functions(value: Any) -> bool:
     return described or not jax.tree_util.all_leaves([value])
 
 
+def _is_own(function: FunctionType) -> bool:
+    return is_project_file(function.__code__.co_filename)
+
+
 def _is_project_class(cls: type) -> bool:
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
     codes = (member.__code__.co_filename for member in vars(cls).values() if isinstance(member, FunctionType))
     return is_project_file(file) if file else any(map(is_project_file, codes))
-
-
-def _reached(function: FunctionType) -> Iterator[Any]:
-    """What a function can call: what it wraps, and its variables."""
-    yield from vars(function).values()  # ``__wrapped__``
-    for _, value in variables(function):
-        yield value
 
 
 def variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
@@ -140,7 +133,7 @@ def variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
             yield name, cell.cell_contents
         except ValueError:
             continue  # not filled yet
-    if not _is_project_function(function):
+    if not _is_own(function):
         return
     names = list(dict.fromkeys(_names_in(function.__code__)))
     found = [(name, function.__globals__[name]) for name in names if name in function.__globals__]
@@ -202,7 +195,7 @@ def _normal_source(function: FunctionType) -> str | None:
             node.body = node.body[1:] or [ast.Pass()]
         if isinstance(node, ast.FunctionDef):
             node.decorator_list = [one for one in node.decorator_list if not _adds_a_case(one, function)]
-        if isinstance(node, ast.Call) and _is(node.func, function, Computation):
+        if isinstance(node, ast.Call) and _meant(node.func, function) is Computation:
             node.keywords = [keyword for keyword in node.keywords if keyword.arg != "claims"]
     return ast.unparse(tree)
 
@@ -210,10 +203,10 @@ def _normal_source(function: FunctionType) -> str | None:
 def _adds_a_case(decorator: ast.expr, function: FunctionType) -> bool:
     """Whether it is ``workload`` of a family: that gives the builder as it is."""
     called = decorator.func if isinstance(decorator, ast.Call) else None
-    if not isinstance(called, ast.Attribute) or called.attr != "workload" or not isinstance(called.value, ast.Name):
+    if not isinstance(called, ast.Attribute) or called.attr != "workload":
         return False
-    return isinstance(function.__globals__.get(called.value.id), Family)
+    return isinstance(_meant(called.value, function), Family)
 
 
-def _is(called: ast.expr, function: FunctionType, wanted: object) -> bool:
-    return isinstance(called, ast.Name) and function.__globals__.get(called.id) is wanted
+def _meant(name: ast.expr, function: FunctionType) -> Any:
+    return function.__globals__.get(name.id) if isinstance(name, ast.Name) else None
