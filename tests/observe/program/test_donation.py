@@ -73,18 +73,21 @@ def test_it_is_loud_where_jax_is_silent():
     assert lost_of(leaves).nbytes == 128 + 12
 
 
-def test_more_arguments_than_results():
-    """One of two alike finds no result; it is counted among what asks, not among what does not."""
-    add = jax.jit(lambda a, b, c: a + b + c, donate_argnums=(0, 1))
-    leaves, _ = donation(add, ones(8, 4), ones(8, 4), ones(8, 4))
-    reason = "more arguments than results have this shape and type (2 and 1)"
-    assert sorted(fate(leaves).values(), key=str) == [True, reason]
+MORE = "more arguments than results have this shape and type (2 and 1)"
+FATES = {
+    # One of two alike finds no result; it is counted among what asks, not among what does not.
+    "more-than-results": (lambda a, b, c: a + b + c, (ones(8, 4), ones(8, 4), ones(8, 4)), {"a": True, "b": MORE}),
+    # The only one that asks is reused; two alike are not "more than results" where one was dropped.
+    "one-is-unused": (lambda a, b: b + 1, (ones(8, 4), ones(8, 4)), {"a": "unused by the program", "b": True}),
+    # JAX makes a buffer for a Python number at each call, and nobody holds it twice.
+    "a-number": (lambda a, rate: (a + rate, rate), (ones(3), 0.5), {"a": True}),
+}
 
 
-def test_an_argument_that_is_not_used_takes_no_result_from_another():
-    """The only one that asks is reused; two alike are not "more than results" where one was dropped."""
-    leaves, _ = donation(jax.jit(lambda a, b: b + 1, donate_argnums=(0, 1)), ones(8, 4), ones(8, 4))
-    assert fate(leaves) == {"a": "unused by the program", "b": True}
+@pytest.mark.parametrize(("function", "args", "expected"), FATES.values(), ids=FATES)
+def test_what_becomes_of_two(function, args, expected):
+    leaves, _ = donation(jax.jit(function, donate_argnums=(0, 1)), *args)
+    assert fate(leaves) == expected
 
 
 def test_partial_donation_keeps_to_what_was_donated():
@@ -141,12 +144,6 @@ def test_keyword_and_static_arguments_keep_their_places():
         "float32[5]": True,
     }
     assert fate(leaves)["extra['y']"] == "unused by the program"
-
-
-def test_a_python_number_has_no_buffer():
-    """JAX makes one for each call, and nobody holds it twice."""
-    (only,), _ = donation(jax.jit(lambda a, rate: (a + rate, rate), donate_argnums=(0, 1)), ones(3), 0.5)
-    assert (only.path, only.reused) == ("a", True)
 
 
 def test_random_keys_and_half_bytes_are_counted_as_the_compiler_counts_them():

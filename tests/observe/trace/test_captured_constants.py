@@ -1,5 +1,7 @@
 """Which variable a captured constant likely comes from; where none fits, nothing is guessed."""
 
+from types import ModuleType
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,48 +45,29 @@ def closing():
     return closed
 
 
-def reads_global(x):
+def reads(x):
     return x * jnp.asarray(TABLE)[:3]
 
 
-def reads_global_within(x):
-    return jax.grad(lambda v: jnp.sum(v * jnp.asarray(TABLE)[:3]))(x)
+def floats(count):
+    return np.arange(count, dtype=np.float32)
 
 
-def calls_another(x):
-    return reads_global(x) + 1
-
-
-def reads_item(x):
-    return x * jnp.asarray(SETTINGS["tables"][0])[:3]
-
-
-def reads_attribute(x):
-    return x * jnp.asarray(HELD.sines)[:3]
-
-
-def calls_object(x):
-    return HELD(x)
-
-
-def has_default(x, weights=np.arange(303.0, dtype=np.float32)):  # noqa: B008 - the mistake that is looked for
-    return x * jnp.asarray(weights)[:3]
-
-
-def has_keyword(x, *, shift=1.0, weights=np.arange(304.0, dtype=np.float32)):  # noqa: B008 - likewise
-    return x * jnp.asarray(weights)[:3] + shift
-
-
+DEFAULT, KEYWORD = floats(303), floats(304)
 ORIGINS = {
     "closure": (closing(), "`weights` captured in closed", 310),
-    "global": (reads_global, "`TABLE` captured in reads_global", 300),
-    "global-within": (reads_global_within, "`TABLE` captured in reads_global_within", 300),
-    "global-of-another": (calls_another, "`TABLE` captured in reads_global", 300),
-    "item": (reads_item, "`SETTINGS['tables'][0]` captured in reads_item", 301),
-    "attribute": (reads_attribute, "`HELD.sines` captured in reads_attribute", 302),
-    "called-object": (calls_object, "`HELD.sines` captured in calls_object", 302),
-    "default": (has_default, "`weights` captured in has_default", 303),
-    "keyword-default": (has_keyword, "`weights` captured in has_keyword", 304),
+    "global": (reads, "`TABLE` captured in reads", 300),
+    "global-within": (
+        lambda x: jax.grad(lambda v: (v * jnp.asarray(TABLE)[:3]).sum())(x),
+        "`TABLE` captured in <lambda>",
+        300,
+    ),
+    "global-of-another": (lambda x: reads(x) + 1, "`TABLE` captured in reads", 300),
+    "item": (lambda x: x * jnp.asarray(SETTINGS["tables"][0])[:3], "`SETTINGS['tables'][0]` captured in <lambda>", 301),
+    "attribute": (lambda x: x * jnp.asarray(HELD.sines)[:3], "`HELD.sines` captured in <lambda>", 302),
+    "called-object": (lambda x: HELD(x), "`HELD.sines` captured in <lambda>", 302),
+    "default": (lambda x, w=DEFAULT: x * jnp.asarray(w)[:3], "`w` captured in <lambda>", 303),
+    "keyword-default": (lambda x, *, w=KEYWORD: x * jnp.asarray(w)[:3], "`w` captured in <lambda>", 304),
 }
 
 
@@ -96,17 +79,13 @@ def test_the_likely_origin_is_named(function, origin, length):
     assert f" at {short_path(__file__)}:" in line
 
 
-def test_an_attribute_of_a_module_is_named(tmp_path, monkeypatch):
+def test_an_attribute_of_a_module_is_named(tmp_path):
     """A table of another module of the project, by the name it is used under."""
-    (tmp_path / "jaxgate_tables.py").write_text(
-        "import numpy as np\nSINES = np.sin(np.arange(305, dtype=np.float32))\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    import jaxgate_tables
-
-    scope = {"tables": jaxgate_tables, "jnp": jnp}
-    file = tmp_path / "jaxgate_reader.py"
+    tables = ModuleType("tables")
+    tables.__file__, tables.SINES = str(tmp_path / "tables.py"), np.sin(floats(305))
+    file = tmp_path / "reader.py"
     file.write_text("def reads(x):\n    return x * jnp.asarray(tables.SINES)[:3]\n")
+    scope = {"tables": tables, "jnp": jnp}
     exec(compile(file.read_text(), str(file), "exec"), scope)
     (line,) = constants(scope["reads"])
     assert line.startswith("likely `tables.SINES` captured in reads: 305xf32 (1,220 bytes)")

@@ -71,13 +71,56 @@ def donated(found):
     return [leaf.path for leaf in found.signature if leaf.donated]
 
 
-@pytest.mark.parametrize(("args", "kwargs"), [((W, X), {}), ((W,), {"x": X})], ids=["positions", "keyword"])
-def test_a_function_that_calls_through_is_the_jitted_one(args, kwargs):
-    """Its program, donation and options are the function's own; what is called is what the loop calls."""
-    found, bare = lowered(around, *args, **kwargs), lowered(step, *args, **kwargs)
-    assert (found.function, found.called, found.unseen) == (step, around, "")
-    assert (found.fingerprint, found.signature) == (bare.fingerprint, bare.signature)
-    assert donated(found) == ["w['a']", "w['b']"]
+STATE = ["w['a']", "w['b']"]
+ONE, MANY = (
+    "gated without the Python around it, whose time and retraces",
+    "gated as one program; what Python does between",
+)
+GATED = {  # function, arguments, the jitted function that is gated in its place, what it donates, what is not seen
+    "calls through": (around, (W, X), {}, step, STATE, ""),
+    "calls through, by keyword": (around, (W,), {"x": X}, step, STATE, ""),
+    # Arguments in another order keep their donation; the Python around it is not called.
+    "turned": (turned, (X, W), {}, None, STATE, f"step(): {ONE}"),
+    "turned, by keyword": (turned, (), {"x": X, "w": W}, None, STATE, f"step(): {ONE}"),
+    # More than one call is one program that nobody runs.
+    "two": (between, (W, X), {}, None, [], f"step(), loss(): {MANY}"),
+    "and an operation": (lambda w, x: (step(w, x), w["a"] + 1), (W, X), {}, None, [], f"step(): {MANY}"),
+    "not all its results": (lambda w, x: step(w, x)["a"], (W, X), {}, None, [], f"step(): {MANY}"),
+    "not all its arguments": (lambda w, x, _: step(w, x), (W, X, X), {}, None, [], f"step(): {MANY}"),
+    "a part of an argument": (parted, ((W["a"], X), W["b"], X), {}, None, [], f"step(): {MANY}"),
+    # Helpers of JAX are jitted, and nobody's loop is written around them.
+    "numpy": (lambda w, x: jnp.where(x > 0, jnp.clip(x, 0, 1), w["b"].sum()), (W, X), {}, None, [], ""),
+    "nn": (lambda w, x: jax.nn.relu(x) + w["b"][0], (W, X), {}, None, [], ""),
+    "a jitted one": (jax.jit(between), (W, X), {}, None, [], ""),
+    "made anew": (
+        lambda w, x: jax.jit(lambda w, x: loss.__wrapped__(w, x))(w, x),
+        (W, X),
+        {},
+        None,
+        [],
+        f"<lambda>(): {ONE}",
+    ),
+    # Its program would be threaded by places that the loop does not have.
+    "results in another order": (lambda w, x: pair(w, x)[::-1], (W, X), {}, None, [], "pair(): gated"),
+    "results in another tree": (lambda w, x: dict(enumerate(pair(w, x))), (W, X), {}, None, [], "pair(): gated"),
+    "results beside a constant": (lambda w, x: (*pair(w, x), 1.0), (W, X), {}, None, [], "pair(): gated"),
+    # Its program fits two of one kind all the same, and would be fed with the other one's state.
+    "swapped": (lambda new, old: swapped(old, new), (X, X), {}, None, ["old"], f"swapped(): {ONE}"),
+}
+
+
+@pytest.mark.parametrize(("function", "args", "kwargs", "only", "donates", "said"), GATED.values(), ids=GATED)
+def test_what_is_gated_of_a_plain_function(function, args, kwargs, only, donates, said):
+    """The one jitted function that it does nothing but hand on to, called as the loop calls it; else it as one program."""
+    found = lowered(function, *args, **kwargs)
+    assert (donated(found), found.unseen[: len(said) + 13]) == (donates, f"calls jitted {said}" if said else "")
+    if only is None:
+        assert found.called is found.function
+        assert found.function not in (step, loss, pair, swapped)
+    else:
+        bare = lowered(only, *args, **kwargs)
+        assert (found.function, found.called) == (only, function)
+        assert (found.fingerprint, found.signature) == (bare.fingerprint, bare.signature)
 
 
 @pytest.mark.parametrize(("function", "name"), [(around, "step"), (between, "between")])
@@ -87,83 +130,6 @@ def test_only_what_is_gated_is_lowered(function, name):
     with record() as events:
         lowered(function, W, X)
     assert events.lowerings == [name]
-
-
-def test_arguments_in_another_order_keep_their_donation():
-    """The Python around it is not called, and the line says so."""
-    found = lowered(turned, X, W)
-    assert donated(found) == ["w['a']", "w['b']"]
-    assert found.unseen.startswith("calls jitted step(): gated without the Python around it")
-    assert donated(lowered(turned, x=X, w=W)) == ["w['a']", "w['b']"]
-
-
-@pytest.mark.parametrize(
-    ("function", "args", "names"),
-    [
-        (between, (W, X), "step(), loss()"),
-        (lambda w, x: (step(w, x), w["a"] + 1), (W, X), "step()"),
-        (lambda w, x: step(w, x)["a"], (W, X), "step()"),
-        (lambda w, x, _: step(w, x), (W, X, X), "step()"),
-    ],
-    ids=["two", "and an operation", "not all its results", "not all its arguments"],
-)
-def test_more_than_one_call_is_one_program_that_nobody_runs(function, args, names):
-    """Nothing is donated, and the line names who else is called."""
-    found = lowered(function, *args)
-    assert donated(found) == []
-    assert found.called is found.function
-    assert found.unseen.startswith(f"calls jitted {names}: gated as one program; what Python does between them")
-
-
-def test_a_part_of_an_argument_is_not_donated():
-    found = lowered(parted, (W["a"], X), W["b"], X)
-    assert donated(found) == []
-    assert "donation" in found.unseen
-
-
-@pytest.mark.parametrize(
-    "function",
-    [lambda w, x: jnp.where(x > 0, jnp.clip(x, 0, 1), w["b"].sum()), lambda w, x: jax.nn.relu(x) + w["b"][0]],
-    ids=["numpy", "nn"],
-)
-def test_helpers_of_jax_do_not_count(function):
-    """They are jitted, and nobody's loop is written around them."""
-    assert lowered(function, W, X).unseen == ""
-
-
-def test_a_jitted_function_is_what_the_loop_runs():
-    assert lowered(jax.jit(between), W, X).unseen == ""
-
-
-def test_a_function_that_is_made_anew_is_not_the_one_that_is_found():
-    found = lowered(lambda w, x: jax.jit(lambda w, x: loss.__wrapped__(w, x))(w, x), W, X)
-    assert found.called is found.function
-    assert found.unseen.startswith(
-        "calls jitted <lambda>(): gated without the Python around it, whose time and retraces"
-    )
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda w, x: pair(w, x)[::-1],
-        lambda w, x: dict(zip("ab", pair(w, x), strict=True)),
-        lambda w, x: (*pair(w, x), 1.0),
-    ],
-    ids=["in another order", "in another tree", "beside a constant"],
-)
-def test_results_that_are_given_otherwise_are_not_those_of_the_jitted_one(function):
-    """Its program would be threaded by places that the loop does not have."""
-    found = lowered(function, W, X)
-    assert found.called is found.function is not pair
-    assert found.unseen.startswith("calls jitted pair(): gated")
-
-
-def test_arguments_of_one_kind_in_another_order_are_not_those_of_the_jitted_one():
-    """Its program fits them all the same, and would be fed with the other one's state."""
-    found = lowered(lambda new, old: swapped(old, new), X, X)
-    assert found.called is found.function is not swapped
-    assert donated(found) == ["old"]
 
 
 def test_another_function_of_the_same_code_is_not_the_one_that_is_called():
