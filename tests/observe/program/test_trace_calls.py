@@ -134,66 +134,48 @@ def test_many_events_are_counted_in_parts(monkeypatch):
     assert in_c == 101  # and `sys.setprofile`
 
 
-def accepted(known, **now):
+KNOWN = baseline(facts={"trace_calls": 7}, traced={"helper": 3})
+
+
+def accepted(known=KNOWN, side=KNOWN, **now):
     """What a baseline's count is worth, if what is given is otherwise now."""
-    before = {
-        "fingerprints": known.fingerprints,
-        "libraries": known.libraries,
-        "environment": known.environment,
-        "phases": known.phases,
-    }
-    return accepted_trace_calls(known, **{**before, **now})
+    names = ("fingerprints", "libraries", "environment", "phases")
+    return accepted_trace_calls(known, **{**{name: getattr(side, name) for name in names}, **now})
+
+
+def timed(factor):
+    return replace(KNOWN.phases, trace_ns=int(factor * KNOWN.phases.trace_ns))
 
 
 def test_the_count_of_a_baseline_holds_while_nothing_changed():
-    known = baseline(facts={"trace_calls": 7}, traced={"helper": 3})
-    found = accepted(known)
+    found = accepted(phases=timed(1.39))
     assert (found.count, found.functions, found.unknown) == (7, {"helper": 3}, {})
-    slower = replace(known.phases, trace_ns=int(1.39 * known.phases.trace_ns))
-    assert accepted(known, phases=slower) == found
+    assert accepted() == found
 
 
-KNOWN = baseline(facts={"trace_calls": 7})
+UNTIMED = replace(KNOWN.phases, trace_ns=None)
+NOT_SOURCE = replace(KNOWN.fingerprints, source=None)
 
 
 @pytest.mark.parametrize(
     "now",
     [
         {"fingerprints": replace(KNOWN.fingerprints, source="another")},
-        {"fingerprints": replace(KNOWN.fingerprints, source=None)},
+        {"fingerprints": NOT_SOURCE},
         {"fingerprints": replace(KNOWN.fingerprints, program="another")},
         {"libraries": {"flax": "0.0.1"}},
         {"environment": {**KNOWN.environment, "python": "2.7"}},
-        {"phases": replace(KNOWN.phases, trace_ns=int(1.41 * KNOWN.phases.trace_ns))},
-        {"phases": replace(KNOWN.phases, trace_ns=None)},
+        {"phases": timed(1.41)},
+        {"phases": UNTIMED},
+        # A baseline that does not say it settles nothing.
+        {"known": None},
+        {"known": baseline(facts={"trace_calls": None})},
+        {"known": replace(KNOWN, phases=UNTIMED)},
+        {"known": (unread := replace(KNOWN, fingerprints=NOT_SOURCE)), "side": unread},
     ],
-    ids=["source", "source unknown", "program", "libraries", "environment", "slower", "untimed"],
 )
 def test_what_may_have_changed_the_count_has_it_taken_anew(now):
-    assert accepted(KNOWN) is not None
-    assert accepted(KNOWN, **now) is None
-
-
-@pytest.mark.parametrize(
-    "known",
-    [
-        None,
-        baseline(facts={"trace_calls": None}),
-        replace(KNOWN, phases=replace(KNOWN.phases, trace_ns=None)),
-        replace(KNOWN, fingerprints=replace(KNOWN.fingerprints, source=None)),
-    ],
-    ids=["none", "not counted", "not timed", "source unknown"],
-)
-def test_a_baseline_that_does_not_say_it_settles_nothing(known):
-    """What is as it was there is counted all the same."""
-    side = known or KNOWN
-    phases = replace(side.phases, trace_ns=1)
-    assert (
-        accepted_trace_calls(
-            known, fingerprints=side.fingerprints, libraries=side.libraries, environment=side.environment, phases=phases
-        )
-        is None
-    )
+    assert accepted(**now) is None
 
 
 def test_an_unchanged_case_is_traced_no_more_than_it_must_be():
