@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import jax
@@ -73,7 +74,8 @@ def largest_allocations(executable: jax.stages.Compiled, count: int = 10) -> All
 # Field numbers of xla.BufferAssignmentProto and of what is in it.
 _BUFFERS, _ALLOCATIONS, _TRACES = 1, 3, 4
 _BUFFER_ID, _BUFFER_SIZE, _DEFINED_AT, _INSTRUCTION = 1, 2, 3, 4
-_INDEX, _SIZE, _THREAD_LOCAL, _ARGUMENT, _OUTPUT, _ASSIGNED, _CONSTANT = 1, 2, 3, 5, 7, 9, 12
+_INDEX, _SIZE, _ASSIGNED = 1, 2, 9
+_KINDS = {3: "thread-local", 5: "argument", 12: "constant", 7: "output"}  # the first that is set
 _SLOT_BUFFER, _SLOT_OFFSET, _SLOT_SIZE = 1, 2, 3
 _EVENTS, _TRACE_OF = 1, 3
 _EVENT_KIND, _EVENT_BUFFER, _EVENT_SHARES = 1, 2, 5
@@ -88,19 +90,15 @@ def _operations(executable: jax.stages.Compiled) -> Mapping[int, tuple[str, str,
     known = {name: instruction for computation in computations for name, instruction in computation.items()}
     module = read_message(executable.runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto())
     found = {}
-    for computation in _messages(module, _COMPUTATIONS):
-        for message in _messages(computation, _INSTRUCTIONS):
-            name = _content(message[_NAME][-1]).decode()
-            made = known.get(name)
-            found[_number(message, _ID)] = (made.opcode, made.op_name or name, made.line) if made else ("", name, "")
+    for message in chain.from_iterable(_messages(each, _INSTRUCTIONS) for each in _messages(module, _COMPUTATIONS)):
+        name = _content(message[_NAME][-1]).decode()
+        made = known.get(name)
+        found[_number(message, _ID)] = (made.opcode, made.op_name or name, made.line) if made else ("", name, "")
     return found
 
 
 def _kind(allocation: Message) -> str:
-    for field, kind in ((_THREAD_LOCAL, "thread-local"), (_ARGUMENT, "argument"), (_CONSTANT, "constant")):
-        if _number(allocation, field):
-            return kind
-    return "output" if _number(allocation, _OUTPUT) else "temp"
+    return next((kind for field, kind in _KINDS.items() if _number(allocation, field)), "temp")
 
 
 def _refuse_incomplete(assignment: Message, memory: Any) -> None:
@@ -167,8 +165,9 @@ def _alive_at_peak(assignment: Message) -> dict[int, set[int]]:
 # Protocol buffers without their schema: field number to values, in the order of the bytes.
 Value = int | bytes
 Message = Mapping[int, list[Value]]
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_MAX_SHIFT = 63
+_VARINT, _BYTES = 0, 2
+_FIXED = {1: 8, 5: 4}  # kinds of fields of fixed size, with their bytes
+_DIGITS = 10  # the most of a number of 64 bits, seven bits in each
 
 
 def read_message(content: bytes) -> Message:
@@ -181,15 +180,13 @@ def read_message(content: bytes) -> Message:
     place = 0
     while place < len(content):
         key, place = _varint(content, place)
-        wire = key & 7
-        if wire not in (_VARINT, _FIXED64, _BYTES, _FIXED32):
-            raise ValueError(f"it has a field of the unknown kind {wire}")
-        value: Value
-        if wire == _VARINT:
-            value, place = _varint(content, place)
-        else:
-            size, place = _varint(content, place) if wire == _BYTES else (8 if wire == _FIXED64 else 4, place)
-            value, place = content[place : place + size], place + size
+        kind = key & 7
+        if kind not in (_VARINT, _BYTES, *_FIXED):
+            raise ValueError(f"it has a field of the unknown kind {kind}")
+        number, place = (_FIXED[kind], place) if kind in _FIXED else _varint(content, place)
+        value: Value = number
+        if kind != _VARINT:  # the number is a size
+            value, place = content[place : place + number], place + number
         fields.setdefault(key >> 3, []).append(value)
     if place > len(content):
         raise ValueError("it ends within a field")
@@ -197,16 +194,12 @@ def read_message(content: bytes) -> Message:
 
 
 def _varint(content: bytes, place: int) -> tuple[int, int]:
-    value = shift = 0
-    while shift <= _MAX_SHIFT:
-        if place >= len(content):
-            raise ValueError("it ends within a number")
-        value |= (content[place] & 0x7F) << shift
-        place += 1
-        if content[place - 1] < 0x80:  # noqa: PLR2004 - the bit that says that more follows
-            return value, place
-        shift += 7
-    raise ValueError("it has a number of more than 64 bits")
+    value, digits = 0, content[place : place + _DIGITS]
+    for count, digit in enumerate(digits):
+        value |= (digit & 0x7F) << (7 * count)
+        if digit < 0x80:  # noqa: PLR2004 - the bit that says that more follows
+            return value, place + count + 1
+    raise ValueError("it has a number of more than 64 bits" if len(digits) == _DIGITS else "it ends within a number")
 
 
 def _number(message: Message, field: int) -> int:

@@ -96,10 +96,7 @@ class _Hasher:
         """Hash the module's attributes, its entry function, and what is neither (meshes)."""
         others = sorted(_digest(op.name, str(op)) for op in self._top if op.name != "func.func")
         main = self._functions["main"]
-        arguments = tuple(
-            _digest("input", str(i), str(a.type)) for i, a in enumerate(main.regions[0].blocks[0].arguments)
-        )
-        body, results = self._function("main", arguments)
+        body, results = self._function("main", _numbered("input", main.regions[0].blocks[0]))
         return _digest(
             "module", self._attributes(self._root), self._attributes(main), *body, "results", *results, *others
         )
@@ -146,8 +143,7 @@ class _Hasher:
         inner = []
         for region in operation.regions:
             for block in region.blocks:
-                arguments = [_digest("inner", str(i), str(a.type)) for i, a in enumerate(block.arguments)]
-                bag, returned = self._block(block, arguments, values)
+                bag, returned = self._block(block, _numbered("inner", block), values)
                 inner += [_digest(*bag), *returned]
         types = [str(result.type) for result in operation.results]
         digest = _digest(name, content, *operands, "->", *types, *inner)
@@ -198,23 +194,28 @@ class _Hasher:
         function = self._functions.get(name)
         if function is None or name == "main":
             return match.group(0)
-        arguments = function.regions[0].blocks[0].arguments
-        body, results = self._function(
-            name, tuple(_digest("input", str(i), str(a.type)) for i, a in enumerate(arguments))
-        )
+        body, results = self._function(name, _numbered("input", function.regions[0].blocks[0]))
         return "@" + _digest(_digest(*body), *results).hex()
 
     def _constant(self, operation: Any) -> bytes:
         result = operation.results[0]
         if result not in self._constants:
-            try:
-                value = operation.attributes["value"]
-            except TypeError:  # complex elements: the bindings cannot hand the attribute over, its text has it all
-                self._constants[result] = _digest(str(operation).partition("=")[2])
-                return self._constants[result]
-            try:
-                data = b"" if value.is_splat else memoryview(value).tobytes()
-            except (AttributeError, TypeError, ValueError, BufferError):
-                data = b""  # packed booleans and types that Python's buffers do not know: their text has it all
-            self._constants[result] = _digest(str(value.type), data or str(value))
+            self._constants[result] = _digest(*_content(operation))
         return self._constants[result]
+
+
+def _numbered(word: str, block: Any) -> Digests:
+    """Digests of the arguments of a block, which are known by their places."""
+    return tuple(_digest(word, str(i), str(argument.type)) for i, argument in enumerate(block.arguments))
+
+
+def _content(constant: Any) -> tuple[bytes | str, ...]:
+    try:
+        value = constant.attributes["value"]
+    except TypeError:  # complex elements: the bindings cannot hand the attribute over, its text has it all
+        return (str(constant).partition("=")[2],)
+    try:
+        data = b"" if value.is_splat else memoryview(value).tobytes()
+    except (AttributeError, TypeError, ValueError, BufferError):
+        data = b""  # packed booleans and types that Python's buffers do not know: their text has it all
+    return str(value.type), data or str(value)

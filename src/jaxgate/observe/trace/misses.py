@@ -126,17 +126,19 @@ def _catch(entry: logging.LogRecord) -> bool:
 def read_miss(text: str, where: str) -> Miss:
     """Read one explanation as JAX logs it, of a call at a line of the project."""
     lines = [line.strip() for line in text.splitlines()[1:] if line.strip()]
-    if not lines:
-        return Miss(function="?", defined="", where=where, kind="other", cause="")
-    new = lines[0].startswith("never seen function")
-    found = _FUNCTION.match(lines[1] if new and len(lines) > 1 else lines[0])
+    new = bool(lines) and lines[0].startswith("never seen function")
+    named, *rest = lines[1:] if new and len(lines) > 1 else lines or [""]
+    found = _FUNCTION.match(named)
     name, file, number = found.group("name", "file", "line") if found else ("?", None, None)
-    name = _NAMELESS.get(name, name)
-    defined = "" if not file else f"{short_path(file)}:{number}" if number else short_path(file)
-    if new:
-        return Miss(function=name, defined=defined, where=where, kind="new", cause="")
-    kind, cause = _cause([line for line in lines[1:] if not line.startswith("all previously seen cache keys")])
-    return Miss(function=name, defined=defined, where=where, kind=kind, cause=cause)
+    kind: Kind
+    kind, cause = ("new", "") if new else _cause(rest)
+    return Miss(
+        function=_NAMELESS.get(name, name),
+        defined="" if not file else f"{short_path(file)}:{number}" if number else short_path(file),
+        where=where,
+        kind=kind,
+        cause=cause,
+    )
 
 
 def _cause(lines: list[str]) -> tuple[Kind, str]:
@@ -144,23 +146,22 @@ def _cause(lines: list[str]) -> tuple[Kind, str]:
 
     An entry that was made while calls were recorded says nothing: the setting by which that is done is ours.
     """
-    lines = [line for line in lines if not ((match := _SETTING.match(line)) and match[1] == RECORDING)]
+    ours = f"* {RECORDING} differs"
+    lines = [line for line in lines if not line.startswith((ours, "all previously seen cache keys"))]
     if not lines:
         return "other", ""
     if types := [match for line in lines if (match := _TYPES.match(line)) and "input path" not in match[1]]:
-        return "arguments", join(
-            [f"{path}: {_aval(old)} → {_aval(new)}" for path, new, old in (t.groups() for t in types)]
-        )
+        return "arguments", join([f"{match[1]}: {_aval(match[3])} → {_aval(match[2])}" for match in types])
     if settings := [match for line in lines if (match := _SETTING.match(line))]:
-        return "config", join([f"{name}: {old} → {new}" for name, new, old in (s.groups() for s in settings)])
+        return "config", join([f"{match[1]}: {match[3]} → {match[2]}" for match in settings])
     trees = [match for line in lines if (match := _TREES.match(line))]
     statics = [
-        (match[1], old[1], new[1])
+        f"{_path(match[1])}: {static_change(old[1], new[1])}"
         for match in trees
         if (new := _STATIC.search(match[2])) and (old := _STATIC.search(match[3]))
     ]
     if statics:
-        return "static", join([f"{_path(path)}: {static_change(old, new)}" for path, old, new in statics])
+        return "static", join(statics)
     if trees:
         return "arguments", join([f"{_path(match[1])}: {_tree_change(match)}" for match in trees])
     if lines[0] == "cache miss explanation unavailable":  # trees and types are equal, so it is what they leave out
