@@ -435,15 +435,12 @@ UNKNOWN = {
     "operand-of-it-lost": (f"  %r = f32[8]{{0}} {REDUCE.replace('%p', '%q')}", "operands unknown: all-reduce %r"),
     "no-operand": (f"  %r = f32[8]{{0}} {REDUCE.replace('%p', '')}", "operands unknown: all-reduce %r"),
     "lost-computation": ("  %r = f32[8]{0} fusion(%p), calls=%gone", "fusion %r calls %gone, which is not there"),
-    "garbled-operation": (f"  %r = f32[8]{{0}} {REDUCE.replace('all-', 'a-')}", "a-reduce"),
     "foreign-groups": (f'  %r = f32[8]{{0}} custom-call(%p), {GROUPS}, custom_call_target="x"', "custom-call"),
     "no-result": (
         "}\n\n%f (p: f32[8]) -> f32[8] {\n  %p = f32[8]{0} parameter(0)\n}\n\n%g (p: f32[8]) -> f32[8] {",
         "%f has not",
     ),
     "unread-line": ("  %r = q99[8] all-reduce(%p)", "%r = q99[8] all-reduce(%p)"),
-    "garbled-line": (f"  %r = {REDUCE.replace('all-', 'l-')}", "%r = l-reduce(%p), channel_id=1, replica_groups"),
-    "cut-line": ("  %r = urce_target_pairs={{0,1}}\n  %s = f32[8]{0} copy(%r)", "%r is read by %s and defined nowhere"),
     "recursion": ("  %r = f32[8]{0} call(%p), to_apply=%main", "called by what it calls"),
 }
 

@@ -84,25 +84,14 @@ DIFFERENT = {
     "swapped-operands": (PLAIN, SWAPPED),
     "swapped-outputs": ("def f(x):\n    return x, x + 1\n", "def f(x):\n    return x + 1, x\n"),
     "another-callee-body": (HELPER, HELPER.replace("jnp.sin", "jnp.cos")),
-    "another-callee": (
-        "g = jax.jit(jnp.sin)\nh = jax.jit(jnp.cos)\ndef f(x):\n    return g(x) - h(x)\n",
-        "g = jax.jit(jnp.sin)\nh = jax.jit(jnp.cos)\ndef f(x):\n    return h(x) - g(x)\n",
-    ),
     "swapped-arguments-of-a-callee": (
         "g = jax.jit(lambda a, b: a / b)\ndef f(x):\n    return g(x, x + 1)\n",
         "g = jax.jit(lambda a, b: a / b)\ndef f(x):\n    return g(x + 1, x)\n",
     ),
-    "one-call-more": (HELPER, HELPER.replace("helper(x) +", "helper(helper(x)) +")),
     "another-scan-length": (SCAN, SCAN.replace("length=5", "length=6")),
-    "another-scan-body": (SCAN, SCAN.replace("jnp.cos", "jnp.tanh")),
     "another-scan-start": (SCAN, SCAN.replace("2 * x", "3 * x")),
-    "reversed-scan": (
-        "def f(x):\n    return lax.scan(lambda c, v: (c * 2 + v, c), 0.0, x)\n",
-        "def f(x):\n    return lax.scan(lambda c, v: (c * 2 + v, c), 0.0, x, reverse=True)\n",
-    ),
     "another-carry-returned": (TWINS, TWINS.replace("[0]\n", "[1]\n")),
     "another-recurrence": (FIBONACCI, FIBONACCI.replace("(c[1], c[0] + c[1])", "(c[0] + c[1], c[0])")),
-    "another-while-body": (WHILE, WHILE.replace("jnp.sin", "jnp.cos")),
     "another-while-condition": (WHILE, WHILE.replace("c[0] < 9", "c[1] < 9")),
     "another-branch": (BRANCH, BRANCH.replace("y - z", "z - y")),
     "swapped-branches": (
@@ -113,10 +102,6 @@ DIFFERENT = {
     "swapped-operands-of-a-reducer": (
         REDUCE.replace("a * b + 1", "a - 2 * b"),
         REDUCE.replace("a * b + 1", "b - 2 * a"),
-    ),
-    "another-precision": (
-        "def f(x):\n    return jnp.dot(x, x)\n",
-        "def f(x):\n    return jnp.dot(x, x, precision='highest')\n",
     ),
     "one-more-unused-callback": (
         "def f(x):\n    return x + 1\n",
