@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import distributions, version
 from pathlib import Path
 from shlex import quote
@@ -189,20 +189,11 @@ def releases_of(package: str, run: Callable[..., Finished] = run_child) -> list[
     listed = re.search(r"^Available versions: (.+)$", done.stdout, re.MULTILINE)
     if listed is None:
         raise UsageError(f"pip finds no release of {package}: {done.last_words}")
-    return sorted_releases(re.split(r",\s*", listed[1].strip()))
-
-
-def sorted_releases(texts: Iterable[str]) -> list[str]:
-    """Releases by their age; prereleases, and what is no version, are left out."""
-    versions = {text: found for text in texts if (found := _parsed(text)) is not None and not found.is_prerelease}
-    return sorted(versions, key=versions.__getitem__)
-
-
-def _parsed(text: str) -> Version | None:
-    try:
-        return Version(text)
-    except InvalidVersion:
-        return None
+    versions: dict[str, Version] = {}
+    for text in re.split(r",\s*", listed[1].strip()):
+        with suppress(InvalidVersion):
+            versions[text] = Version(text)
+    return sorted((text for text in versions if not versions[text].is_prerelease), key=versions.__getitem__)
 
 
 def requirement(package: str, release: str, installed: Iterable[str]) -> str:

@@ -121,7 +121,9 @@ class Search:
         if not worse and self._fact in ("", RUN_TIME) and (chosen is None or self._range.unit == "commit"):
             timed = self._compared(timed=True)
         if timed is not None and (timed.time is Status.SLOWER or (timed.time is Status.FASTER and chosen is None)):
-            quantity, text = _time_of(timed), timed.text
+            ratio, gain = timed.ratio or 1.0, timed.time is Status.FASTER
+            quantity = Quantity(name=RUN_TIME, good=1.0, bad=ratio, good_tolerance=0.0, bad_tolerance=0.0, gain=gain)
+            text = timed.text
         elif chosen is not None:
             quantity, text = quantity_of(chosen), facts.text
         else:
@@ -239,10 +241,3 @@ class Search:
             return ""
         self._end("")
         return found.text
-
-
-def _time_of(timed: Compared) -> Quantity:
-    ratio = timed.ratio or 1.0
-    return Quantity(
-        name=RUN_TIME, good=1.0, bad=ratio, good_tolerance=0.0, bad_tolerance=0.0, gain=timed.time is Status.FASTER
-    )

@@ -11,6 +11,7 @@ from jaxgate.ext.repro import standalone
 from jaxgate.ext.repro.model import AnonymousProgram, ArrayOf
 
 WIDTH = 116
+_BEGIN = "# -- from here on: the file --\n"
 REPRO_MARK = '"""Two versions of a program of JAX, compiled and compared here: python '
 """Stands at the beginning of every file, which may be written over."""
 _TITLE = '''{mark}{name}
@@ -38,7 +39,8 @@ def repro_file(baseline: AnonymousProgram, now: AnonymousProgram, *, name: str) 
     drawn = baseline.seeded + now.seeded
     parts = [_TITLE.format(mark=REPRO_MARK, name=name, seeded=_SEEDED.format(count=drawn) if drawn else "")]
     parts += [_DEVICES.format(count=count)] if count > 1 else []
-    parts += ["\n", standalone_source()]
+    body = inspect.getsource(standalone).partition(_BEGIN)[2]  # without what only our own tools read
+    parts += ["\n", body.strip().replace("\n\n\n", "\n\n") + "\n"]
     parts += ['jax.config.update("jax_enable_x64", True)\n'] if wide else []
     parts += [_program("BASELINE", baseline), "NOW = BASELINE\n" if baseline == now else _program("NOW", now)]
     return "".join([*parts, "main(BASELINE, NOW)\n"])
@@ -72,11 +74,3 @@ def _wrapped(row: str) -> str:
         row, WIDTH, initial_indent="    ", subsequent_indent="        ", break_on_hyphens=False, break_long_words=False
     )
     return wrapped.replace(_HARD, " ")
-
-
-_BEGIN = "# -- from here on: the file --\n"
-
-
-def standalone_source() -> str:
-    """Imports and functions, in as few lines as they have, without what only our own tools read."""
-    return inspect.getsource(standalone).partition(_BEGIN)[2].strip().replace("\n\n\n", "\n\n") + "\n"

@@ -113,10 +113,6 @@ def _iota(text: str, result: ArrayOf, _: list[str]) -> str:
     return f"jax.lax.broadcasted_iota('{result.dtype}', {result.shape}, {dimension})"
 
 
-def _broadcast(text: str, result: ArrayOf, given: list[str]) -> str:
-    return f"jax.lax.broadcast_in_dim({given[0]}, {result.shape}, {_dims(text, 'dims')})"
-
-
 def _reduction(op: Any, text: str, given: list[str]) -> str:
     found = re.search(r"applies stablehlo\.(\w+) across dimensions = \[([\d, ]*)\]", text)
     if found is None or found[1] not in _REDUCED:
@@ -141,7 +137,9 @@ def _pair(text: str, name: str) -> str:
 
 
 _OTHERS: dict[str, Callable[[str, ArrayOf, list[str]], str]] = {
-    "broadcast_in_dim": _broadcast,
+    "broadcast_in_dim": lambda text, result, given: (
+        f"jax.lax.broadcast_in_dim({given[0]}, {result.shape}, {_dims(text, 'dims')})"
+    ),
     "compare": _comparison,
     "constant": _constant,
     "convert": lambda _, result, given: f"{given[0]}.astype('{result.dtype}')",

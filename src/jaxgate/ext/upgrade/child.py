@@ -14,7 +14,6 @@ import pytest
 from jaxgate.ext.upgrade.model import CaseNote, ClaimNote, TestNote, Warned
 from jaxgate.ext.upgrade.notes import add_note
 from jaxgate.model.decision import UNMEASURED
-from jaxgate.model.verdict import Verdict
 from jaxgate.observe.errors import describe, project_line_of, raised_in
 from jaxgate.observe.source_lines import is_project_file, short_path
 from jaxgate.plugin.stash import SESSION
@@ -109,7 +108,11 @@ class NoteTaker:
                 CaseNote(
                     case=verdict.case,
                     test=test,
-                    claims=tuple(_claims(verdict)),
+                    claims=tuple(
+                        ClaimNote(name=finding.name, status=finding.status, text=describe_finding(finding))
+                        for finding in verdict.findings
+                        if finding.kind == "claim"
+                    ),
                     tolerances=() if brought is None else brought.tolerances,
                     unknown={} if brought is None else brought.unknown,
                 ),
@@ -128,12 +131,6 @@ class NoteTaker:
         if outcome == "failed":
             self._explained.add(test)
         add_note(self._into, TestNote(test=test, outcome=outcome, why=text + by, line=line))
-
-
-def _claims(verdict: Verdict) -> Generator[ClaimNote, None, None]:
-    for finding in verdict.findings:
-        if finding.kind == "claim":
-            yield ClaimNote(name=finding.name, status=finding.status, text=describe_finding(finding))
 
 
 def _warned(message: Warning | str, category: type[Warning], line: str) -> Warned:

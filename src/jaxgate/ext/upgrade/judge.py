@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from math import log
 
 from jaxgate.ext.upgrade.launches import judge_environment, may_be_slower
-from jaxgate.ext.upgrade.model import CaseNote, Change, Group, Section, SideRecord, TestNote, TimedCases, UpgradeReport
+from jaxgate.ext.upgrade.model import CaseNote, Change, Group, Section, SideRecord, TimedCases, UpgradeReport
 from jaxgate.judge.difference import Difference, environment_differences
 from jaxgate.judge.facts import EDITED
 from jaxgate.judge.verdict import why_untimed
 from jaxgate.model.baseline import Baseline, Launches
 from jaxgate.model.decision import Status
 from jaxgate.model.measurement import Measurement
-from jaxgate.model.verdict import Cause, Finding, Verdict
+from jaxgate.model.verdict import Finding, Verdict
 
 HIDES = 0.10
 """A slow-down that is worth to be mentioned where launches could hide it."""
@@ -136,7 +136,8 @@ def _judged(case: str, both: Both, taken: Launches | None, other: str) -> Verdic
 
 
 def _changes(case: str, both: Both, verdict: Verdict) -> Iterator[Change]:
-    sure = [cause for cause in verdict.causes if cause.sure]  # the code is the same: no guesses
+    # the code is the same: no guesses; of several causes of a fact the first stands
+    causes = {fact: str(cause) for cause in reversed(verdict.causes) if cause.sure for fact in cause.explains}
     for finding in verdict.findings:
         section = _section(finding)
         if section is Section.UNKNOWN:
@@ -150,7 +151,7 @@ def _changes(case: str, both: Both, verdict: Verdict) -> Iterator[Change]:
                 what=finding.name,
                 here=finding.against,
                 there=finding.now,
-                detail=_cause_of(finding.name, sure) if section is Section.WORSE else "",
+                detail=causes.get(finding.name, "") if section is Section.WORSE else "",
                 decision=verdict.time.decision if by_clock and finding.kind == "time" else None,
             )
     if [leaf.aval for leaf in both.here.signature] != [leaf.aval for leaf in both.there.signature]:
@@ -158,10 +159,6 @@ def _changes(case: str, both: Both, verdict: Verdict) -> Iterator[Change]:
             case=case, section=Section.UNKNOWN, what="its arguments have other types there", detail=_types(both)
         )
     yield from _broken_claims(case, both)
-
-
-def _cause_of(fact: str, causes: Collection[Cause]) -> str:
-    return next((str(cause) for cause in causes if fact in cause.explains), "")
 
 
 def _section(finding: Finding) -> Section | None:
@@ -207,15 +204,10 @@ def _lost(here: SideRecord, there: SideRecord, tests: Collection[str]) -> Iterat
         lost = [case for case in known if case not in there.baselines]
         if theirs is not None and theirs.outcome == "failed" and not lost:
             lost = known  # its gates were recorded, and it fails for another reason
-        for case in lost:
-            yield _lost_case(case, theirs)
-
-
-def _lost_case(case: str, note: TestNote | None) -> Change:
-    if note is None or not note.why:
-        return Change(case=case, section=Section.CANNOT_RUN, what=NOTHING_SAID)
-    what = f"skipped there: {note.why}" if note.outcome == "skipped" else note.why
-    return Change(case=case, section=Section.CANNOT_RUN, what=what, line=note.line)
+        what, line = NOTHING_SAID, ""
+        if theirs is not None and theirs.why:
+            what, line = "skipped there: " * (theirs.outcome == "skipped") + theirs.why, theirs.line
+        yield from (Change(case=case, section=Section.CANNOT_RUN, what=what, line=line) for case in lost)
 
 
 def _new_warnings(here: SideRecord, there: SideRecord) -> Iterator[Change]:
