@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,47 +21,109 @@ from jaxgate.report.printable import code, plain, printable
 from jaxgate.report.units import show_pair
 from jaxgate.settings import STEP_SUMMARY, TARGET
 
+HERE = "here"
+"""Names the hardware that is attached, among targets that are not."""
+TARGET_OPTION = "--perf-target"
 MAX_ROWS = 40
 _CALM = frozenset({Status.SAME, Status.UNDECIDED, Status.EXPECTED})
 _GOOD, _FAIR, _BAD = "✅", "⚠️", "❌"
 _LONGEST = 120
 """Characters of a cell: a table of several columns has to fit a page."""
 
-Results = Mapping[str, Any]
-"""What a run left as ``results.json``."""
+Judged = tuple[tuple[GateExit, str], dict[str, Any] | None]
+"""What a run means for a pipeline, and why; and what it left."""
 
 
-def side_by_side(runs: Mapping[str, Results | None], meanings: Mapping[str, tuple[GateExit, str]]) -> str:
-    """The page: how each run ended, then a row for each case that moved on any hardware.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetRun:
+    """What came of one run."""
 
-    Runs are by hardware, ``None`` where one left nothing; ``meanings`` are for a pipeline.
+    name: str  # its target, or `here`
+    folder: Path  # its bundles
+    end: GateExit  # what it means for a pipeline
+    why: str  # and why
+    results: dict[str, Any] | None  # its `results.json`; `None` where it left nothing
+
+    @property
+    def cases(self) -> dict[str, Mapping[str, Any]]:
+        """Its cases, by name."""
+        return {case["case"]: case for case in (self.results or {"cases": []})["cases"]}
+
+
+def judge_each(
+    arguments: Sequence[str], environ: Mapping[str, str], judge: Callable[[Sequence[str], Mapping[str, str]], Judged]
+) -> tuple[GateExit, str, str]:
+    """Run the suite for each target that the arguments name, one after the other.
+
+    Returns:
+        What all of them mean for a pipeline, why, and the page that shows them side by side.
+
+    Raises:
+        ValueError: If one is no target, or is named twice.
     """
-    ends = [f"- {found.sign} {code(name)}: {plain(why)}" for name, (found, why) in meanings.items()]
-    moved = _moved(runs)
-    parts = ["\n".join(ends)]
-    if moved:
-        parts.append("\n".join(_table(moved, runs)))
-    return printable("\n\n".join(parts)) + "\n"
+    folders = _folders(values_of(arguments, TARGET_OPTION))
+    root = artifacts_folder(arguments, environ)
+    rest = without_option(without_option(arguments, TARGET_OPTION), "--perf-artifacts")
+    variables = {
+        name: value for name, value in environ.items() if name not in (TARGET, STEP_SUMMARY)
+    }  # one page, not four
+    artifacts = _begin(root)
+    runs: list[TargetRun] = []
+    for name, folder in folders.items():
+        own = [] if name == HERE else [f"{TARGET_OPTION}={name}"]
+        (end, why), results = judge([*rest, *own, f"--perf-artifacts={root / folder}"], variables)
+        runs.append(TargetRun(name=name, folder=root / folder, end=end, why=why, results=results))
+        say(f"jaxgate gate: {name}: {why} (exit code {int(end)})")
+    severest = GateExit.severest(run.end for run in runs)
+    page = _page(severest, runs)
+    if artifacts is not None:
+        _leave(artifacts, page, severest, runs)
+        _draw(artifacts, runs)
+    bad = [run.name for run in runs if run.end is not GateExit.FINE]
+    tell(results={run.name: str(run.folder / RESULTS) for run in runs if run.results is not None})
+    return severest, f"not fine: {', '.join(bad)}" if bad else f"{plural(len(runs), 'run')} passed", page
 
 
-def _moved(runs: Mapping[str, Results | None]) -> list[str]:
+def _folders(names: Sequence[str]) -> dict[str, str]:
+    """The folder of each run's bundles; what is no target, or is named twice, is refused."""
+    found: dict[str, str] = {}
+    for name in names:
+        target = None if name == HERE else Target.parse(name)
+        key = HERE if target is None else str(target)
+        if key in found:
+            raise ValueError(f"expected each {TARGET_OPTION} once, found {key} twice")
+        found[key] = HERE if target is None else target.slug
+    return found
+
+
+def _page(severest: GateExit, runs: Sequence[TargetRun]) -> str:
+    """How each run ended, a row for each case that moved on any hardware, and each run's own page."""
+    fine = sum(run.end is GateExit.FINE for run in runs)
+    ends = "\n".join(f"- {run.end.sign} {code(run.name)}: {plain(run.why)}" for run in runs)
+    table = "\n".join(_table(runs))
+    page = f"## {severest.sign} jaxgate: {fine} of {plural(len(runs), 'run')} passed\n\n"
+    page += printable(f"{ends}\n\n{table}" if table else ends) + "\n"
+    for run in runs:
+        if run.results is not None and (own := page_of(run.folder)):
+            page += f"\n### `{run.name}`\n\n{own.strip()}\n"
+    return page
+
+
+def _table(runs: Sequence[TargetRun]) -> Iterator[str]:
     """The cases that moved or failed anywhere; those that failed come first."""
-    found: dict[str, bool] = {}
-    for results in runs.values():
-        for case in [] if results is None else results["cases"]:
+    fails: dict[str, bool] = {}
+    for run in runs:
+        for name, case in run.cases.items():
             if case["fails"] or case["status"] not in _CALM:
-                found[case["case"]] = found.get(case["case"], False) or case["fails"]
-    return sorted(found, key=lambda name: not found[name])
-
-
-def _table(moved: Sequence[str], runs: Mapping[str, Results | None]) -> Iterator[str]:
-    yield f"| case | {' | '.join(code(name) for name in runs)} |"
+                fails[name] = fails.get(name, False) or case["fails"]
+    if not fails:
+        return
+    yield f"| case | {' | '.join(code(run.name) for run in runs)} |"
     yield "|---" * (len(runs) + 1) + "|"
-    columns = [{case["case"]: case for case in results["cases"]} if results else {} for results in runs.values()]
-    for name in moved[:MAX_ROWS]:
-        yield f"| {code(name)} | {' | '.join(_cell(column.get(name)) for column in columns)} |"
-    if len(moved) > MAX_ROWS:
-        yield f"| … and {plural(len(moved) - MAX_ROWS, 'case')} more {'| ' * len(runs)}|"
+    for name in sorted(fails, key=lambda name: not fails[name])[:MAX_ROWS]:
+        yield f"| {code(name)} | {' | '.join(_cell(run.cases.get(name)) for run in runs)} |"
+    if len(fails) > MAX_ROWS:
+        yield f"| … and {plural(len(fails) - MAX_ROWS, 'case')} more {'| ' * len(runs)}|"
 
 
 def _cell(case: Mapping[str, Any] | None) -> str:
@@ -83,77 +146,6 @@ def _worst(case: Mapping[str, Any]) -> str:
     return f"{code(finding['name'])} {against} → {now}"
 
 
-HERE = "here"
-"""Names the hardware that is attached, among targets that are not."""
-TARGET_OPTION = "--perf-target"
-
-Judged = tuple[tuple[GateExit, str], dict[str, Any] | None]
-"""What a run means for a pipeline, and why; and what it left."""
-
-
-def judge_each(
-    arguments: Sequence[str], environ: Mapping[str, str], judge: Callable[[Sequence[str], Mapping[str, str]], Judged]
-) -> tuple[GateExit, str, str]:
-    """Run the suite for each target that the arguments name, one after the other.
-
-    Returns:
-        What all of them mean for a pipeline, why, and the page that shows them side by side.
-
-    Raises:
-        ValueError: If one is no target, or is named twice.
-    """
-    folders = _folders(values_of(arguments, TARGET_OPTION))
-    root = artifacts_folder(arguments, environ)
-    rest = without_option(without_option(arguments, TARGET_OPTION), "--perf-artifacts")
-    variables = {
-        name: value for name, value in environ.items() if name not in (TARGET, STEP_SUMMARY)
-    }  # one page, not four
-    artifacts = _begin(root)
-    meanings: dict[str, tuple[GateExit, str]] = {}
-    runs: dict[str, dict[str, Any] | None] = {}
-    for name, folder in folders.items():
-        own = [] if name == HERE else [f"{TARGET_OPTION}={name}"]
-        meanings[name], runs[name] = judge([*rest, *own, f"--perf-artifacts={root / folder}"], variables)
-        say(f"jaxgate gate: {name}: {meanings[name][1]} (exit code {int(meanings[name][0])})")
-    code = GateExit.severest(found for found, _ in meanings.values())
-    page = _page(code, runs, meanings) + "".join(
-        _part(name, root / folder) for name, folder in folders.items() if runs[name] is not None
-    )
-    if artifacts is not None:
-        _leave(artifacts, page, runs, code)
-        _draw(artifacts, folders, runs)
-    bad = [name for name, (found, _) in meanings.items() if found is not GateExit.FINE]
-    why = f"not fine: {', '.join(bad)}" if bad else f"{plural(len(runs), 'run')} passed"
-    tell(results={name: str(root / folders[name] / RESULTS) for name, found in runs.items() if found is not None})
-    return code, why, page
-
-
-def _folders(names: Sequence[str]) -> dict[str, str]:
-    """The folder of each run's bundles; what is no target, or is named twice, is refused."""
-    found: dict[str, str] = {}
-    for name in names:
-        target = None if name == HERE else Target.parse(name)
-        key = HERE if target is None else str(target)
-        if key in found:
-            raise ValueError(f"expected each {TARGET_OPTION} once, found {key} twice")
-        found[key] = HERE if target is None else target.slug
-    return found
-
-
-def _page(
-    code: GateExit, runs: Mapping[str, dict[str, Any] | None], meanings: Mapping[str, tuple[GateExit, str]]
-) -> str:
-    fine = sum(found is GateExit.FINE for found, _ in meanings.values())
-    headline = f"## {code.sign} jaxgate: {fine} of {plural(len(runs), 'run')} passed"
-    return f"{headline}\n\n{side_by_side(runs, meanings)}"
-
-
-def _part(name: str, folder: Path) -> str:
-    """A run's own page; nothing where it left none."""
-    page = page_of(folder)
-    return f"\n### `{name}`\n\n{page.strip()}\n" if page else ""
-
-
 def _begin(root: Path) -> Artifacts | None:
     """Take the folder of all runs, with a red page until they are over; ``None`` where it is somebody else's."""
     artifacts = Artifacts(root)
@@ -166,17 +158,32 @@ def _begin(root: Path) -> Artifacts | None:
     return artifacts
 
 
-def _draw(artifacts: Artifacts, folders: Mapping[str, str], runs: Mapping[str, dict[str, Any] | None]) -> None:
+def _leave(artifacts: Artifacts, page: str, severest: GateExit, runs: Sequence[TargetRun]) -> None:
+    """Write the page and the results of all runs where ``jaxgate comment`` looks for them."""
+    commits = {run.results["commit"] for run in runs if run.results is not None}
+    content = {
+        "gate_exit": int(severest),
+        "commit": commits.pop() if len(commits) == 1 else None,
+        "runs": {run.name: run.results for run in runs},
+    }
+    try:
+        artifacts.write_page("summary.md", page)
+        artifacts.write_page(RESULTS, json.dumps(content, indent=2))
+    except OSError as error:
+        complain(f"jaxgate gate: the page of all runs could not be written: {error}")
+
+
+def _draw(artifacts: Artifacts, runs: Sequence[TargetRun]) -> None:
     """Write the page to look at, of all runs that left something; what goes wrong here changes no exit code."""
     page = artifacts.root / PAGE
     shown = []
-    for name, found in runs.items():
-        if found is None:
+    for run in runs:
+        if run.results is None:
             continue
         try:
-            shown.append((artifacts.root / folders[name] / RESULTS, name, parse_results(found)))
+            shown.append((run.folder / RESULTS, run.name, parse_results(run.results)))
         except UnreadableResultsError as error:
-            complain(f"jaxgate gate: {page} is without {name}: {error}")
+            complain(f"jaxgate gate: {page} is without {run.name}: {error}")
     if not shown:
         return
     try:
@@ -185,14 +192,3 @@ def _draw(artifacts: Artifacts, folders: Mapping[str, str], runs: Mapping[str, d
         complain(f"jaxgate gate: {page} could not be made: {type(error).__name__}: {error}")
     else:
         say(f"jaxgate gate: all runs side by side: {page}")
-
-
-def _leave(artifacts: Artifacts, page: str, runs: Mapping[str, dict[str, Any] | None], code: GateExit) -> None:
-    """Write the page and the results of all runs where ``jaxgate comment`` looks for them."""
-    commits = {found["commit"] for found in runs.values() if found is not None}
-    content = {"gate_exit": int(code), "commit": commits.pop() if len(commits) == 1 else None, "runs": runs}
-    try:
-        artifacts.write_page("summary.md", page)
-        artifacts.write_page(RESULTS, json.dumps(content, indent=2))
-    except OSError as error:
-        complain(f"jaxgate gate: the page of all runs could not be written: {error}")
