@@ -10,6 +10,7 @@ import pytest
 from support.corpora import nightly
 from support.projects import SETTINGS, model
 
+from jaxgate.ext.upgrade.model import TestNote, Warned
 from jaxgate.ext.upgrade.notes import add_note
 from jaxgate.processes.pytest_child import BrokenRecordingError, Selection
 from jaxgate.settings import UPGRADE_TO
@@ -121,6 +122,8 @@ def test_what_breaks_there_is_named_with_the_line_and_its_cases_alone(project):
         (into / "died").touch()
         with suppress(BrokenRecordingError):  # it had collected all files before it began
             real(side, Selection(("test_gone.py",), "", ""), into)
+        warned = Warned(category="UserWarning", text="while it is imported", line="")
+        add_note(into / "notes.jsonl", TestNote(test="test_quiet.py", outcome="passed", warnings=(warned,)))
         add_note(into / "notes.jsonl", "test_dying.py::test_dying")
         raise BrokenRecordingError("it died", -11)
 
@@ -138,11 +141,11 @@ def test_what_breaks_there_is_named_with_the_line_and_its_cases_alone(project):
         "its process ended with the signal SIGSEGV": (["dying/dying"], {""}),
     }
     assert found["compared"] == ["known/known", "quiet/quiet", "warned/one", "warned/two"]
-    (warned,) = groups["warns"]
+    warned, _ = groups["warns"]
     assert (warned["what"], cases(warned)) == ("DeprecationWarning: use jax.tree.map", ["warned/one", "warned/two"])
     lines = [line for line, text in enumerate(WHAT_BREAKS["test_warned.py"].split("\n"), 1) if "use jax" in text]
     assert {case["line"] for case in warned["cases"]} == {f"test_warned.py:{line}" for line in lines}
-    result.shows("cannot run there, 6 cases", "at helpers.py:4", "new warnings there, 2 cases")
+    result.shows("cannot run there, 6 cases", "at helpers.py:4", "new warnings there, 3 cases")
 
 
 def test_a_warning_that_the_project_makes_an_error_cannot_run(here):

@@ -108,8 +108,9 @@ def record_facts(
                 raise
             test = unfinished[-1]
             died[test] = TestNote(test=test, outcome="failed", why=f"its process ended with {_how(error.status)}")
-            # pytest refuses a test by its name where its file cannot be imported: that is noted already
-            left = [one for one in sorted(tests) if not {one, one.partition("::")[0]} & {*known.begun, *known.tests}]
+            # pytest refuses a test by its name where its file could not be imported: that is noted already
+            over = {*known.begun, *(name for name, note in known.tests.items() if note.outcome == "failed")}
+            left = [one for one in sorted(tests) if not {one, one.partition("::")[0]} & over]
             if not left:
                 break
             chosen = Selection(tuple(left), "", "")
