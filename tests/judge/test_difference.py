@@ -18,7 +18,6 @@ from support.factories import (
 from jaxgate.judge.difference import NO_SOURCE, OUTSIDE, Difference, environment_differences
 from jaxgate.judge.time import judge_time
 from jaxgate.model.decision import Status
-from jaxgate.model.machine import HardwareKey
 from jaxgate.model.measurement import Culprits
 
 SAME, CHANGED, UNKNOWN = "same", "changed", "unknown"
@@ -228,27 +227,43 @@ def test_an_unknown_library_is_no_error_beside_another_executable():
     assert "native code changed" in Difference(now, baseline(fingerprints=other)).origin.differences
 
 
-def on_several(side, devices, **changes):
-    """A measurement or a baseline of a program with a device assignment."""
-    eight = HardwareKey(platform="tpu", device_kind="v5e", devices=8)
-    return side(hardware=eight, fingerprints=replace(FINGERPRINTS, devices=devices), **changes)
+RIDDLE = "the same program compiles to another executable here, and nothing that is known explains it"
+IDENTICAL = "identical program"
 
 
-def test_another_device_assignment_is_another_program():
-    """StableHLO does not hold the order of devices: it is asked for on its own, and named."""
-    now, before = on_several(measurement, "1 0"), on_several(baseline, "0 1")
-    verdict, difference = timed(now, before), Difference(now, before)
-    assert (verdict.status, verdict.reason) == (Status.UNDECIDED, "device assignment changed and no duel was run")
-    assert not difference.times_as_executable
-    assert (difference.origin.place, difference.origin.differences) == (OUTSIDE, ("device assignment changed",))
+@pytest.mark.parametrize(
+    ("now", "before", "reason", "place", "differences"),
+    [
+        # StableHLO does not hold the order of devices: it is asked for on its own
+        ({"devices": "1 0"}, {"devices": "0 1"}, "device assignment changed", OUTSIDE, ("device assignment changed",)),
+        # what the compiler made was changed by something that nobody listed: no place in the code is blamed
+        ({"executable": "e1"}, {"executable": "e0"}, RIDDLE, "environment", ("executable changed",)),
+        # other options compile to another one: that is no riddle
+        ({"executable": "e1", "options": "x=1"}, {"executable": "e0"}, "compiler options changed", OUTSIDE, ("compiler options changed",)),
+        # the order of independent lines of the source reaches the executable, and not the fingerprint of the program
+        ({"executable": "e1", "source": "s1"}, {"executable": "e0"}, IDENTICAL, "code", ("source changed",)),
+        ({"executable": "e1", "source": None}, {"executable": "e0"}, IDENTICAL, "code", ("source unknown",)),
+        # what one side does not know is not compared: the baseline may be older than it
+        *[({part: now}, {part: before}, IDENTICAL, "nothing changed", ())
+          for part in ("devices", "executable") for now, before in (("0", "0"), ("0", None), (None, "0"), (None, None))],
+    ],
+)  # fmt: skip
+def test_devices_and_the_executable_are_asked_for_on_their_own(now, before, reason, place, differences):
+    ours = measurement(fingerprints=replace(FINGERPRINTS, **now))
+    theirs = baseline(fingerprints=replace(FINGERPRINTS, **before))
+    verdict, difference = timed(ours, theirs), Difference(ours, theirs)
+    same = reason == IDENTICAL
+    assert verdict.status is (Status.SAME if same else Status.UNDECIDED)
+    assert verdict.reason == (reason if same else f"{reason} and no duel was run")
+    assert (difference.origin.place, difference.origin.differences) == (place, differences)
+    assert difference.times_as_executable is (reason in (IDENTICAL, RIDDLE))
 
 
-@pytest.mark.parametrize(("now", "before"), [("0 1", "0 1"), ("0 1", None), (None, "0 1"), (None, None)])
-def test_a_device_assignment_that_one_side_does_not_know_is_not_compared(now, before):
-    """Baselines that are older than it are identical as before."""
-    verdict = timed(on_several(measurement, now), on_several(baseline, before))
-    assert (verdict.status, verdict.reason) == (Status.SAME, "identical program")
-    assert Difference(on_several(measurement, now), on_several(baseline, before)).times_as_executable
+def test_other_values_do_not_explain_another_executable():
+    """Where no work depends on them the compiler was given the same."""
+    one, other = (replace(FINGERPRINTS, executable=executable) for executable in ("e0", "e1"))
+    now = measurement(fingerprints=replace(other, inputs="i1"), depends_on_values=())
+    assert timed(now, baseline(fingerprints=one)).reason == f"{RIDDLE} and no duel was run"
 
 
 @pytest.mark.parametrize(
@@ -297,47 +312,6 @@ def test_other_values_are_the_same_work_where_loops_and_branches_run_as_often(op
         assert verdict.reason.startswith("identical program (input values changed; loops and branches")
     other = replace(changed(program=CHANGED, inputs=CHANGED), depends_on_values=operations, turns=turns)
     assert timed(other, baseline(turns=before)).status is not Status.SAME
-
-
-def test_other_values_do_not_explain_another_executable():
-    """Where no work depends on them the compiler was given the same."""
-    now = replace(built(measurement, "e1", inputs="i1"), depends_on_values=())
-    assert timed(now, built(baseline, "e0")).reason == f"{OTHER_EXECUTABLE} and no duel was run"
-
-
-OTHER_EXECUTABLE = "the same program compiles to another executable here, and nothing that is known explains it"
-
-
-def built(side, executable, **changes):
-    """A measurement or a baseline whose executable is known."""
-    return side(fingerprints=replace(FINGERPRINTS, executable=executable, **changes))
-
-
-def test_another_executable_of_the_same_program_is_not_identical():
-    """Something that nobody listed changed what the compiler made; the line says so, and no place in the code is blamed."""
-    verdict = timed(built(measurement, "e1"), built(baseline, "e0"))
-    assert (verdict.status, verdict.reason) == (Status.UNDECIDED, f"{OTHER_EXECUTABLE} and no duel was run")
-    origin = Difference(built(measurement, "e1"), built(baseline, "e0")).origin
-    assert (origin.place, origin.differences) == ("environment", ("executable changed",))
-
-
-@pytest.mark.parametrize(("now", "before"), [("e0", "e0"), ("e0", None), (None, "e0"), (None, None)])
-def test_an_executable_that_one_side_does_not_know_is_not_compared(now, before):
-    """It holds more constants than are printed, or the baseline is older."""
-    assert timed(built(measurement, now), built(baseline, before)).reason == "identical program"
-    assert Difference(built(measurement, now), built(baseline, before)).origin.differences == ()
-
-
-@pytest.mark.parametrize("source", ["s1", None])
-def test_another_source_explains_another_executable(source):
-    """The order of independent lines reaches the executable, and not the fingerprint of the program."""
-    assert timed(built(measurement, "e1", source=source), built(baseline, "e0")).reason == "identical program"
-
-
-def test_a_known_difference_is_named_and_not_the_executable():
-    """Other options compile to another one: that is no riddle."""
-    verdict = timed(built(measurement, "e1", options="x=1"), built(baseline, "e0"))
-    assert verdict.reason == "compiler options changed and no duel was run"
 
 
 @pytest.mark.parametrize("status", [Status.SAME, Status.FASTER, Status.SLOWER, Status.UNDECIDED])

@@ -137,42 +137,40 @@ def test_an_expired_waiver_says_so():
 # What is never covered
 
 
-def test_what_is_invalid_is_not_covered():
-    """A fact that vanished cannot be within anything; nor is a claim known to be whose numbers are unknown."""
-    verdict = waived(judged({"temp_bytes": None}), waiver(up_to=1e12))
-    assert (verdict.status, verdict.fails) == (Status.INVALID, True)
-    assert finding(verdict, "temp_bytes").waiver is None
-    stated = claim("temp_bytes <= 0.5 * reference")
-    verdict = waived(judged(claims=[stated]), waiver(str(stated), 1e12))  # the case has no reference
-    assert (verdict.status, verdict.fails) == (Status.INVALID, True)
+STATED, SMALL = claim("temp_bytes <= 0.5 * reference"), claim("temp_bytes <= 1000")
+OTHER = (replace(measurement().signature[0], aval="float32[8]"), measurement().signature[1])
+EVERYTHING = (waiver(up_to=1e12), waiver("time", 9.0), waiver(str(STATED), 1e12))
 
 
-def test_an_invalid_case_is_not_covered():
-    """Nor is a case that raised or ran out of memory, whatever its stage is called."""
-    for error in (InvalidCaseError("temp_bytes", "it raised"), ExhaustedError("temp_bytes", "out of memory")):
-        red = judge_invalid(CASE, error)
-        assert red.fails
-        assert waived(red, waiver(), waiver("time", 9.0)) == red
+@pytest.mark.parametrize(
+    ("red", "status"),
+    [
+        (judged({"temp_bytes": None}), Status.INVALID),  # a fact that vanished cannot be within anything
+        (judged(claims=[STATED]), Status.INVALID),  # nor can a claim whose numbers are unknown
+        (
+            judge_invalid(CASE, InvalidCaseError("temp_bytes", "it raised")),
+            Status.INVALID,
+        ),  # whatever its stage is called
+        (judge_invalid(CASE, ExhaustedError("temp_bytes", "out of memory")), Status.RESOURCE_EXHAUSTED),
+        (judged({"temp_bytes": 40_000}, signature=OTHER), Status.STALE_BASELINE),
+    ],
+    ids=["a fact", "a claim", "a crash", "memory", "a stale baseline"],
+)
+def test_what_was_not_measured_is_not_covered(red, status):
+    """With every waiver there is; nobody can accept what was not measured."""
+    verdict = waived(red, *EVERYTHING)
+    assert (verdict.status, verdict.fails) == (status, True)
+    assert all(one.waiver is None for one in verdict.findings if one.status is status)
 
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_missing_baseline_is_not_covered(strict):
     """NO_BASELINE decides beside a waived claim; the waiver stays visible, and is counted."""
-    stated = claim("temp_bytes <= 1000")
-    verdict = waived(
-        judge(CASE, [stated], measurement(), None, strict=strict), waiver(str(stated), 20_000.0), strict=strict
-    )
+    red = judge(CASE, [SMALL], measurement(), None, strict=strict)
+    verdict = waived(red, waiver(str(SMALL), 20_000.0), strict=strict)
     assert (verdict.status, verdict.fails) == (Status.NO_BASELINE, strict)
     assert in_short(verdict) == f"6 claims hold · no baseline on this hardware · claim temp_bytes ≤ 1000: {UNTIL}"
     assert count([verdict]) == "1 case: 1 NO_BASELINE (1 of them with something waived)"
-
-
-def test_a_stale_baseline_is_not_covered():
-    """Under CI it fails, with every waiver there is."""
-    signature = (replace(measurement().signature[0], aval="float32[8]"), measurement().signature[1])
-    red = judged({"temp_bytes": 40_000}, signature=signature)
-    verdict = waived(red, waiver(), waiver("time", 2.0))
-    assert (verdict.status, verdict.fails) == (Status.STALE_BASELINE, True)
 
 
 def test_other_findings_keep_their_say():

@@ -168,24 +168,6 @@ def test_what_could_not_be_measured_says_what_was_being_done(error, status, larg
 
 
 @pytest.mark.parametrize(
-    "now",
-    [
-        measurement(facts={"host_callbacks": 2}),
-        measurement(environment={**ENVIRONMENT, "jax": "0.12.0"}, facts={"temp_bytes": 10**6}),
-        measurement(facts={"xla_flops": None}),
-        measurement(facts={"traces": 3}),
-    ],
-    ids=["callbacks", "environment", "vanished", "retrace"],
-)
-def test_every_red_case_has_its_six_lines(now):
-    """Header, then found, time, baseline, culprit and next, in this order, aligned in the twelfth column."""
-    text = explain(judged(now, record()), test=TEST).splitlines()
-    assert len(text) == 6
-    assert [line[:12] for line in text[1:]] == [f"  {label:<9} " for label in LABELS]
-    assert all(not line[12:].startswith(" ") and line[12:] for line in text[1:])
-
-
-@pytest.mark.parametrize(
     ("red", "offered"),
     [
         (judged(measurement(facts={"xla_bytes": None}), record()), True),
