@@ -51,13 +51,10 @@ def age_days(recorded: str, *, today: date) -> int | None:
 
 def window_note(recorded: str, *, today: date) -> str:
     """Say when jax's promise for a program was over; empty if it is not."""
-    day = _day(recorded)
-    if not day:
+    last = last_day(recorded)
+    if last is None:
         return f"it was recorded on {recorded!r}, which is no date"
-    last = day + WINDOW_DAYS
-    if today.toordinal() <= last:
-        return ""
-    return f"recorded on {recorded}, it was promised to be readable until {date.fromordinal(last).isoformat()}"
+    return "" if today <= last else f"recorded on {recorded}, it was promised to be readable until {last.isoformat()}"
 
 
 def _day(text: str) -> int:

@@ -13,6 +13,7 @@ from jaxgate.ext.energy.model import EnergyRun, NoEnergy, compare_energy, energy
 from jaxgate.ext.growth.judge import judge_growth
 from jaxgate.ext.opinion.model import WrongResultError
 from jaxgate.judge.causes.call_causes import compare_compiles, compare_first
+from jaxgate.judge.causes.growth import and_more
 from jaxgate.judge.causes.program_causes import compare_products
 from jaxgate.judge.causes.suspects import rank_causes
 from jaxgate.judge.claims import NO_DUEL, check_claims
@@ -87,14 +88,9 @@ def _change(now: Measurement, baseline: MeasuredProgram) -> str:
     if not moved:
         index = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a.aval != b.aval)
         return f"{ours[index].path}: {theirs[index].aval} then, {ours[index].aval} now"
-    leaf = max(moved, key=lambda leaf: leaf.nbytes - _bytes(before.get(leaf.path)))
+    leaf = max(moved, key=lambda leaf: leaf.nbytes - (before[leaf.path].nbytes if leaf.path in before else 0))
     was = before[leaf.path].aval if leaf.path in before else "not there"
-    more = f"; and {len(moved) - 1} more" if len(moved) > 1 else ""
-    return f"{leaf.path}: {was} then, {leaf.aval} now{more}"
-
-
-def _bytes(leaf: Leaf | None) -> int:
-    return 0 if leaf is None else leaf.nbytes
+    return f"{leaf.path}: {was} then, {leaf.aval} now{and_more(moved)}"
 
 
 def _shape(leaf: Leaf) -> str:

@@ -39,7 +39,8 @@ def pull_request_page(outcome: Outcome) -> str:
     parts = [f"## {_headline(outcome)}", _counts(outcome)]
     parts += [f"- {_bad(problem)}" for problem in (*outcome.unfit, *outcome.problems)]
     if outcome.needs_commit:
-        parts.append(_uncommitted(outcome.needs_commit))
+        baselines = plural(len(outcome.needs_commit), "file of the baselines needs", "files of the baselines need")
+        parts.append(_listed(f"{baselines} a commit: without it nobody else has them", outcome.needs_commit))
     if outcome.not_judged:
         listed = ", ".join(code(test) for test in outcome.not_judged[:MAX_FOLDS])
         more = " …" if len(outcome.not_judged) > MAX_FOLDS else ""
@@ -57,18 +58,19 @@ def pull_request_page(outcome: Outcome) -> str:
         parts.append("⚠️ Whether this change edits baselines is not known: git finds no trunk; check out its history.")
     elif outcome.baseline_edits:
         title = f"This change edits {len(outcome.baseline_edits)} baseline files: what is green may be green because of that"
-        parts.append(fold(f"⚠️ {title}", fenced("\n".join(_first(outcome.baseline_edits)))))
+        parts.append(_listed(title, outcome.baseline_edits))
     if outcome.judge_edits:
         title = (
             f"This change edits {plural(len(outcome.judge_edits), 'line that says', 'lines that say')} how it is judged"
         )
-        parts.append(fold(f"⚠️ {title}", fenced("\n".join(_first(outcome.judge_edits)))))
+        parts.append(_listed(title, outcome.judge_edits))
     return printable("\n\n".join(parts)) + "\n"
 
 
-def _first(lines: Sequence[str]) -> list[str]:
-    left = len(lines) - MAX_EDITS
-    return [*lines[:MAX_EDITS], *([f"… and {left} more"] if left > 0 else [])]
+def _listed(title: str, lines: Sequence[str], most: int = MAX_EDITS) -> str:
+    """A fold with the first lines, the others counted."""
+    more = [f"… and {len(lines) - most} more"] if len(lines) > most else []
+    return fold(f"⚠️ {title}", fenced("\n".join([*lines[:most], *more])))
 
 
 def _headline(outcome: Outcome) -> str:
@@ -100,15 +102,8 @@ def _undecided(outcome: Outcome) -> Iterator[str]:
         (same, "Undecided, and nothing that is seen of the program changed"),
     ):
         if verdicts:
-            lines = [f"{verdict.case}: {in_short(verdict)}" for verdict in verdicts[:MAX_ROWS]]
-            lines += [f"… and {len(verdicts) - MAX_ROWS} more"] if len(verdicts) > MAX_ROWS else []
-            yield fold(f"⚠️ {what}: {plural(len(verdicts), 'case')}", fenced("\n".join(lines)))
-
-
-def _uncommitted(files: tuple[str, ...]) -> str:
-    """Which baselines git does not have: a verdict that rests on them is nobody else's yet."""
-    baselines = plural(len(files), "file of the baselines needs", "files of the baselines need")
-    return fold(f"⚠️ {baselines} a commit: without it nobody else has them", fenced("\n".join(_first(files))))
+            lines = [f"{verdict.case}: {in_short(verdict)}" for verdict in verdicts]
+            yield _listed(f"{what}: {plural(len(verdicts), 'case')}", lines, MAX_ROWS)
 
 
 def _counts(outcome: Outcome) -> str:
