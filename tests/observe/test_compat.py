@@ -77,37 +77,36 @@ def test_options_are_read_by_name_in_order():
     assert compiler_options(jax.jit(lambda x: x + 1, compiler_options=reversed_options).lower(X)) == pairs
 
 
-def test_options_do_not_show_in_the_program():
-    """The reason for reading a private name: StableHLO is the same with and without options."""
-    plain = jax.jit(lambda x: x + 1).lower(X)
-    tuned = jax.jit(lambda x: x + 1, compiler_options={"xla_cpu_enable_fast_math": True}).lower(X)
-    assert plain.as_text() == tuned.as_text()
-    assert compiler_options(plain) != compiler_options(tuned)
-
-
 @pytest.mark.jax_text
 def test_devices_are_those_that_a_function_was_lowered_for():
-    """One by default; where this release keeps them elsewhere there are none, and no order is compared."""
     assert lowered_devices(jax.jit(lambda x: x + 1).lower(X)) == (jax.devices()[0],)
-    assert lowered_devices(SimpleNamespace()) == ()
-    assert lowered_devices(SimpleNamespace(_lowering=SimpleNamespace(_device_list=None))) == ()
 
 
-@pytest.mark.parametrize(
-    "lowered",
-    [
-        SimpleNamespace(),
-        SimpleNamespace(_lowering=SimpleNamespace()),
-        SimpleNamespace(_lowering=SimpleNamespace(_compiler_options_kvs=None)),
-        SimpleNamespace(_lowering=SimpleNamespace(_compiler_options_kvs=(1,))),
-        SimpleNamespace(_lowering=SimpleNamespace(_compiler_options_kvs=("abc",))),
-        SimpleNamespace(_lowering=SimpleNamespace(_compiler_options_kvs={"xla_cpu_enable_fast_math": True})),
-    ],
-    ids=["no-lowering", "no-options", "none", "no-pairs", "text", "mapping"],
-)
-def test_a_moved_name_is_unknown_and_not_empty(lowered):
-    """Where a release keeps the options elsewhere the answer is ``None``, never "no options"."""
-    assert compiler_options(lowered) is None
+def lowering(**parts):
+    """What a release keeps of a lowered function, where another keeps more."""
+    module = jax.jit(lambda x: x).lower(X).compiler_ir
+    return SimpleNamespace(_lowering=SimpleNamespace(**parts), compiler_ir=module)
+
+
+MOVED = {
+    "no lowering": (compiler_options, SimpleNamespace(), None),
+    "no options": (compiler_options, lowering(), None),
+    "options of none": (compiler_options, lowering(_compiler_options_kvs=None), None),
+    "options without values": (compiler_options, lowering(_compiler_options_kvs=(1,)), None),
+    "options as text": (compiler_options, lowering(_compiler_options_kvs=("abc",)), None),
+    "options in a mapping": (compiler_options, lowering(_compiler_options_kvs={"xla_fast_math": True}), None),
+    "no devices": (lowered_devices, SimpleNamespace(), ()),
+    "devices of none": (lowered_devices, lowering(_device_list=None), ()),
+    "no arguments": (kept_arguments, lowering(), None),
+    "more arguments than the module's": (kept_arguments, lowering(compile_args={"kept_var_idx": {0, 1}}), None),
+}
+
+
+@pytest.mark.parametrize("what", MOVED)
+def test_what_a_release_keeps_elsewhere_is_unknown_and_not_empty(what):
+    """Never "no options", nor all or none of the arguments; without devices no order is compared."""
+    read, lowered, unknown = MOVED[what]
+    assert read(lowered) == unknown
 
 
 @pytest.mark.jax_text
@@ -192,14 +191,6 @@ def test_arguments_that_a_program_does_not_use_are_known():
     """By their places among the dynamic ones; also where other functions have arguments, too."""
     lowered = jax.jit(lambda x, _, key: (x, jax.random.split(key))).lower(X, X, jax.random.key(0))
     assert kept_arguments(lowered) == (0, 2)
-
-
-def test_arguments_that_are_kept_elsewhere_are_unknown():
-    """Neither all nor none of them are then taken for used."""
-    moved = SimpleNamespace(compiler_ir=jax.jit(lambda x: x).lower(X).compiler_ir)
-    assert kept_arguments(moved) is None
-    moved._lowering = SimpleNamespace(compile_args={"kept_var_idx": {0, 1}})
-    assert kept_arguments(moved) is None, "the module has one"
 
 
 @pytest.mark.jax_text

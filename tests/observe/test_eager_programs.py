@@ -59,23 +59,26 @@ def test_facts_are_added_up_over_calls():
     assert (now.depends_on_values, now.native_code, now.fingerprints.options) == ((), {}, "")
 
 
+@pytest.fixture(scope="module")
+def before():
+    """The loop as it was."""
+    return launched(training(jnp.tanh), W, X)
+
+
 @pytest.mark.parametrize(
     ("changed", "fact"),
     [
         (partial(training, lambda x: jnp.tanh(x @ W @ W)), "matmul_flops"),
-        (partial(training, lambda x: jnp.sin(jnp.tanh(x))), "transcendentals"),
-        (partial(training, lambda x: jnp.sort(jnp.tile(x, (8, 1)), axis=0)[::8]), "stablehlo_ops"),
         (partial(training, jnp.tanh, steps=5), "xla_flops"),
-        (partial(training, lambda x: x + np.arange(32, dtype=np.float32).reshape(4, 8)), "constant_bytes"),
         (
             partial(training, lambda x: jax.pure_callback(np.tanh, jax.ShapeDtypeStruct(x.shape, x.dtype), x)),
             "host_callbacks",
         ),
     ],
 )
-def test_what_grows_inside_is_a_fact(changed, fact):
+def test_what_grows_inside_is_a_fact(before, changed, fact):
     """More work in a program that is launched as often, and its fingerprint is another."""
-    before, now = launched(training(jnp.tanh), W, X), launched(changed(), W, X)
+    now = launched(changed(), W, X)
     assert getattr(now.facts, fact) > getattr(before.facts, fact)
     assert now.fingerprints.program != before.fingerprints.program
 

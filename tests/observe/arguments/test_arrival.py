@@ -177,66 +177,39 @@ def eight():
     return json.loads(python("-c", EIGHT).splitlines()[-1])
 
 
-def test_an_array_that_is_no_longer_placed_is_red(eight):
-    """The program is the same; the array is spread over the devices at every call."""
-    found = eight["no longer placed"]
-    assert (found["program"], found["red"], found["time"]) == (True, ["jax_calls", "sent_bytes"], "UNDECIDED")
-    assert found["cause"] == (
-        "x: device array then, uncommitted device array on other devices now: 2,097,152 bytes are moved at every call"
-    )
+MOVED = "x: device array then, uncommitted device array on other devices now: 2,097,152 bytes are moved at every call"
+FOUND = {
+    # the program is the same; the array is spread over the devices at every call
+    "no longer placed": {"program": True, "red": ["jax_calls", "sent_bytes"], "time": "UNDECIDED", "cause": MOVED},
+    # each device is sent its part; the bytes are those before JAX converts them
+    "from the host": {
+        "program": True,
+        "red": ["jax_calls", "sent_bytes"],
+        "leaves": [["NumPy float64", 1024 * 512 * 8]],
+    },
+    # the StableHLO is the same, and the program is laid out on its devices otherwise
+    "another order": {"program": True, "red": [], "time": "UNDECIDED", "devices": "1 3 5 7 0 2 4 6"},
+    "the same order": {"status": "SAME", "devices": "1 3 5 7 0 2 4 6"},
+    "other devices": {"program": True, "time": "UNDECIDED", "devices": "4 5 6 7"},
+    "the same": {"status": "SAME", "red": [], "leaves": [["device array", 0]]},
+    "keys": {"status": "SAME", "red": [], "leaves": [["device array", 0]]},
+    "never placed": {"status": "SAME", "red": [], "leaves": [["uncommitted device array on other devices", 2_097_152]]},
+    # sent to eight devices, or to seven more than it lies on: few bytes, and JAX's slow path for the call
+    "one number": {"red": ["jax_calls"], "leaves 1": 28},
+    "a Python number": {"red": ["jax_calls"], "leaves 1": 64},
+    "small state": {"red": ["jax_calls", "moved_arrays"]},
+    "another device": {"red": [], "devices": None, "leaves": [["device array", 0]]},
+}
 
 
-def test_a_host_array_for_several_devices_is_red(eight):
-    """Each device is sent its part; the bytes are those before JAX converts them."""
-    found = eight["from the host"]
-    assert (found["program"], found["red"]) == (True, ["jax_calls", "sent_bytes"])
-    assert found["leaves"] == [["NumPy float64", 1024 * 512 * 8]]
-
-
-def test_the_order_of_devices_is_part_of_identity(eight):
-    """The StableHLO is the same, and the program is laid out on its devices otherwise."""
-    found = eight["another order"]
-    assert (found["program"], found["red"], found["time"]) == (True, [], "UNDECIDED")
-    assert found["devices"] == "1 3 5 7 0 2 4 6"
-    assert found["reason"].startswith("device assignment changed and ")
-    same, none = eight["the same order"], eight["another device"]
-    assert (same["status"], same["devices"], none["devices"]) == ("SAME", "1 3 5 7 0 2 4 6", None)
-
-
-def test_other_devices_are_another_assignment(eight):
-    """Positions among all devices are compared, not only their order."""
-    found = eight["other devices"]
-    assert (found["program"], found["time"], found["devices"]) == (True, "UNDECIDED", "4 5 6 7")
-
-
-@pytest.mark.parametrize("name", ["the same", "keys"])
-def test_arrays_in_place_cost_nothing(eight, name):
-    """Another array with an equal sharding is as good."""
+@pytest.mark.parametrize("name", FOUND)
+def test_where_arrays_lie_on_several_devices_is_part_of_a_case(eight, name):
     found = eight[name]
-    assert (found["status"], found["red"], found["leaves"]) == ("SAME", [], [["device array", 0]])
+    known = found | {f"leaves {place}": nbytes for place, (_, nbytes) in enumerate(found["leaves"])}
+    assert {field: known[field] for field in FOUND[name]} == FOUND[name]
 
 
-def test_what_was_never_placed_is_the_same(eight):
-    found = eight["never placed"]
-    assert (found["status"], found["red"]) == ("SAME", [])
-    assert found["leaves"] == [["uncommitted device array on other devices", 2_097_152]]
-
-
-@pytest.mark.parametrize(("name", "leaf"), [("one number", 28), ("a Python number", 64)])
-def test_one_number_that_is_spread_at_each_call_is_red_for_its_calls_alone(eight, name, leaf):
-    """It is sent to eight devices, or to seven more than it lies on: few bytes, and JAX's slow path for the call."""
-    found = eight[name]
-    assert found["red"] == ["jax_calls"]
-    assert found["leaves"][1][1] == leaf
-
-
-def test_many_small_arrays_that_are_spread_are_red(eight):
-    """Their bytes are few; each takes as long as a small program."""
-    found = eight["small state"]
-    assert found["red"] == ["jax_calls", "moved_arrays"]
-    assert found["cause"].endswith("1,792 bytes are moved at every call; and 7 more")
-
-
-def test_all_arguments_on_another_device_are_in_place(eight):
-    found = eight["another device"]
-    assert (found["red"], found["leaves"]) == ([], [["device array", 0]])
+def test_a_changed_order_and_many_small_arrays_are_told(eight):
+    """Each of the small ones takes as long as a small program."""
+    assert eight["another order"]["reason"].startswith("device assignment changed and ")
+    assert eight["small state"]["cause"].endswith("1,792 bytes are moved at every call; and 7 more")

@@ -110,11 +110,6 @@ def test_static_arguments_leave_the_names_of_the_others(options, args, kwargs, p
     assert [leaf.path for leaf in lines_of(jitted, args, kwargs)] == paths
 
 
-def test_random_keys_have_a_signature():
-    (leaf,) = lines_of(jax.jit(jax.random.bits), (jax.random.key(0),), {})
-    assert (leaf.path, leaf.aval) == ("key", "key<fry>[]")
-
-
 ONE_DEVICE = Mesh(np.array(jax.devices()[:1]), ("x",))
 SHARDED = jax.device_put(jnp.ones(4), NamedSharding(ONE_DEVICE, PartitionSpec("x")))
 REPLICATED = jax.device_put(jnp.ones(4), NamedSharding(ONE_DEVICE, PartitionSpec()))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxgate.observe.execute import dispatches
-from jaxgate.observe.execute.dispatches import BACK, count_launches, marked_line, marking_lines
+from jaxgate.observe.execute.dispatches import BACK, count_launches, marking_lines
 
 FILE = "tests/observe/execute/test_dispatch_lines.py"
 X = np.ones(8, np.float32)
@@ -86,19 +86,6 @@ def test_an_exception_closes_what_is_open():
     with pytest.raises(RuntimeError, match="boom"), marking_lines():
         fails()
     assert sys.gettrace() is None
-
-
-@pytest.mark.parametrize(
-    ("within", "line"),
-    [
-        ((), ""),
-        (("jaxgate: the call", "PjitFunction(f)"), ""),
-        (("jaxgate: line a.py:1", "jaxgate: line b.py:2", "PjitFunction(f)"), "b.py:2"),
-    ],
-)
-def test_the_innermost_line_counts(within, line):
-    """A helper's own line, rather than that of its caller."""
-    assert marked_line(within) == line
 
 
 @pytest.mark.jax_text

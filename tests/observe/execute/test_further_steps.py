@@ -94,26 +94,21 @@ def test_a_jitted_step_whose_arguments_change_at_the_seventh():
 
 
 @pytest.mark.parametrize(
-    ("tick", "steps"), [(1, MAX_STEPS), (12 * MS, MAX_STEPS), (100 * MS, 3 + 4), (300 * MS, 3)], ids=str
+    ("step", "tick", "how", "steps"),
+    [
+        (_double, 1, {}, MAX_STEPS),
+        (_double, 12 * MS, {}, MAX_STEPS),
+        (_double, 100 * MS, {}, 3 + 4),
+        (_double, 300 * MS, {}, STEPS),
+        (_double, 1, {"together": Lockstep()}, STEPS),  # ranks would differ in how many there is time for
+        (lambda x: jax.jit(lambda v: v + 1)(x), 1, {}, STEPS),  # it is red
+    ],
 )
-def test_there_are_as_many_as_fit(tick, steps):
+def test_there_are_as_many_as_fit(step, tick, how, steps):
     """The clock is read twice in a step: one of two readings takes two of them, and counts one."""
     calls = []
-    on_host(lambda x: calls.append(x) or _double(x), (X,), clock=Ticking(tick))
+    on_host(lambda x: calls.append(x) or step(x), (X,), clock=Ticking(tick), **how)
     assert len(calls) == steps
-
-
-def test_ranks_take_none():
-    """How many there is time for differs between them, and a step that one of them takes alone waits for ever."""
-    calls = []
-    on_host(lambda x: calls.append(x) or _double(x), (X,), together=Lockstep())
-    assert len(calls) == STEPS
-
-
-def test_a_red_case_takes_no_further_ones():
-    calls = []
-    stepped, found = on_host(lambda x: calls.append(x) or jax.jit(lambda v: v + 1)(x), (X,))
-    assert (len(stepped.retraces), found.retraces, len(calls)) == (2, [], STEPS)
 
 
 def fails_at(step):
@@ -256,8 +251,7 @@ def test_the_line_of_plain_python_says_where_its_steps_end():
 # What steps leave behind, and what comes later
 
 
-@pytest.mark.parametrize("warm", [False, True])
-def test_the_first_step_counts_its_programs_by_function(warm):
+def test_the_first_step_counts_its_programs_by_function():
     """What was compiled before makes no difference: JAX forgets it first. A jitted subject has no such count."""
 
     @jax.jit
@@ -268,8 +262,7 @@ def test_the_first_step_counts_its_programs_by_function(warm):
         return halve(x).sum() + halve(x[:4]).sum() + halve(x).max()
 
     x = jnp.ones(8)
-    if warm:
-        body(x)
+    body(x)
     seen = measured(body, x, eager=True)
     assert seen.first == {"halve": 2}  # and none of JAX's own, of which there are several
     assert seen.culprits.lines["halve"].startswith("tests/observe/execute/test_further_steps.py:")
@@ -313,41 +306,34 @@ def test_what_another_thread_compiles_meanwhile_is_not_the_steps():
 ONCE = []
 
 
-def test_arrays_that_each_step_leaves_behind_are_counted_and_their_holder_is_named():
+def into_a_list(train, x):
+    """Two arrays a step."""
+    vars(train).setdefault("LOSSES", []).extend([_double(x), x + 1])
+
+
+def into_containers(train, x):
+    """A list of dictionaries of tuples."""
+    vars(train).setdefault("SEEN", []).append({"loss": (_double(x),)[0]})
+
+
+def into_variables(train, x):
+    """Objects that are no containers."""
+    setattr(train, f"loss_{len(vars(train))}", SimpleNamespace(value=_double(x)))
+
+
+@pytest.mark.parametrize(
+    ("keep", "arrays", "described"),
+    [
+        (into_a_list, 2, r"2 × float32\[4\], held by train\.LOSSES"),
+        (into_containers, 1, r"1 × float32\[4\], held by train\.SEEN"),
+        (into_variables, 1, "(?!.*list).*"),
+    ],
+)
+def test_arrays_that_each_step_leaves_behind_are_counted_and_their_holder_is_named(keep, arrays, described):
     train = ModuleType("train")
-    train.LOSSES = []
-
-    def step(x):
-        train.LOSSES.extend([_double(x), x + 1])
-        return train.LOSSES[-1]
-
-    stepped, _ = on_host(step, (X,), Carry((0,), required=True))
-    assert (stepped.left.arrays, stepped.left.described) == (2, "2 × float32[4], held by train.LOSSES")
-
-
-def test_a_variable_is_named_that_holds_containers_of_arrays():
-    """As a list of what each step gives, a dictionary."""
-    train = ModuleType("train")
-    train.SEEN = []
-
-    def step(x):
-        train.SEEN.append({"loss": (_double(x),)[0]})
-        return _double(x)
-
-    stepped, _ = on_host(step, (X,), Carry((0,), required=True))
-    assert stepped.left.described == "1 × float32[4], held by train.SEEN"
-
-
-def test_what_holds_an_array_is_not_named_where_it_is_no_container():
-    train = ModuleType("train")
-
-    def step(x):
-        setattr(train, f"loss_{len(vars(train))}", SimpleNamespace(value=_double(x)))
-        return _double(x)
-
-    stepped, _ = on_host(step, (X,), Carry((0,), required=True))
-    assert stepped.left.arrays == 1
-    assert "list" not in stepped.left.described
+    stepped, _ = on_host(lambda x: (keep(train, x), _double(x))[1], (X,), Carry((0,), required=True))
+    assert stepped.left.arrays == arrays
+    assert re.fullmatch(described, stepped.left.described)
 
 
 def of_a_cycle(x):

@@ -154,12 +154,11 @@ HIDDEN = "a loop or a branch in a shard_map, in a kernel, or of JAX's own is not
     ("function", "args", "why"),
     [
         (on_a_mesh, (EIGHT,), HIDDEN),
-        (lambda key: jax.random.gamma(key, 2.0, (4,)), (jax.random.key(0),), HIDDEN),
         (of_any_length, (EIGHT,), HIDDEN),
         (asks_in_its_test, (FOUR,), HIDDEN),
         (printing, (FOUR,), "counting them would call its Python once more"),
     ],
-    ids=["shard_map", "gamma", "beside others", "test", "callback"],
+    ids=["shard_map", "beside others", "test", "callback"],
 )
 def test_what_cannot_be_counted_says_why(function, args, why):
     """Nothing is guessed, and nothing of the program is called again."""

@@ -1,5 +1,6 @@
 """Plain Python around device programs: launches, transfers, traces and times of a warm call, as it is."""
 
+import itertools
 from collections import Counter
 from dataclasses import fields
 from functools import partial
@@ -116,43 +117,50 @@ def test_arguments_stay_what_they_are():
     assert now.samples.calls_per_burst == 1  # each call needs copies
 
 
-def test_a_function_object_made_anew_is_named():
-    """jax.jit of a new object in each call compiles each time, and in the steady state too, of which one call is enough."""
-
-    def fresh(w):
-        return jax.jit(lambda v: v + 1)(w)
-
-    now = measure(fresh, W, sampling=True)
-    assert now.facts.compiles == 3
-    assert now.facts.traces == 3
-    assert (now.facts.sampled_compiles, len(now.samples.bursts_ns)) == (1, 1)
-    line = fresh.__code__.co_firstlineno + 1
-    assert now.culprits.retraces[0] == (
-        f"step 2 retraced: <lambda>: a new function object per call at {short_path(__file__)}:{line}"
-    )
+def made_anew(w):
+    """jax.jit of a new object in each call compiles each time."""
+    return jax.jit(lambda v: v + 1)(w)
 
 
-def test_a_shape_that_changes_is_named():
+def longer(w):
     """State that comes back longer compiles anew at every step."""
-    now = measure(lambda w: jnp.concatenate([jitted(w, w)[0], w[:1]]), W, next_args=lambda output, _: (output,))
-    assert now.facts.compiles > 1
-    assert now.culprits.retraces[0] == "step 2 retraced: w: float32[8] → float32[9]"
+    return jnp.concatenate([jitted(w, w)[0], w[:1]])
 
 
-def test_a_python_number_that_changes_is_named():
+NUMBERS = itertools.count()
+powered = jax.jit(lambda w, n: w**n, static_argnums=1)
+twice = jax.jit(lambda w: jnp.concatenate([w, w]))
+
+
+def with_a_static_number(w):
     """A static Python number that counts up compiles in every call."""
-    powered = jax.jit(lambda w, n: w**n, static_argnums=1)
-    count = iter(range(100_000))
-    now = measure(lambda w: powered(w, next(count)), W)
-    assert (now.facts.traces, now.facts.compiles, now.facts.sampled_compiles) == (3, 3, 1)
+    return powered(w, next(NUMBERS))
 
 
-def test_what_was_compiled_before_hides_nothing():
-    """Steps start cold: a shape that an earlier call compiled for is a miss all the same."""
-    grow = jax.jit(lambda w: jnp.concatenate([w, w]))
+ANEW = f"step 2 retraced: <lambda>: a new function object per call at {short_path(__file__)}:"
+
+
+@pytest.mark.parametrize(
+    ("subject", "threads", "traces", "sampled", "cause"),
+    [
+        (made_anew, False, 3, 1, f"{ANEW}{made_anew.__code__.co_firstlineno + 2}"),
+        (longer, True, None, None, "step 2 retraced: w: float32[8] → float32[9]"),
+        (with_a_static_number, False, 3, 1, ""),
+        (lambda w: twice(w), True, 3, None, ""),  # though an earlier call compiled for its shapes: steps start cold
+    ],
+    ids=["function", "shape", "static number", "compiled before"],
+)
+def test_what_compiles_in_every_call_is_named(subject, threads, traces, sampled, cause):
+    """In the steps; in the steady state too, of which one call is enough."""
     for size in (8, 16, 32, 64, 128):
-        grow(jnp.ones(size))
-    assert measure(lambda w: grow(w), W, next_args=lambda output, _: (output,)).facts.compiles == 3
+        twice(jnp.ones(size))
+    now = measure(subject, W, next_args=(lambda output, _: (output,)) if threads else None, sampling=sampled == 1)
+    assert now.facts.compiles > 1
+    assert traces in (None, now.facts.compiles)
+    assert traces in (None, now.facts.traces)
+    assert sampled in (None, now.facts.sampled_compiles)
+    assert now.culprits.retraces[0].startswith(cause)
+    assert now.samples is None or len(now.samples.bursts_ns) == 1
 
 
 def test_nnx_train_step_changes_its_model_in_place():

@@ -61,47 +61,41 @@ def test_a_retrace_names_argument_and_line():
     assert isinstance(caught.value, AssertionError)
 
 
-def test_a_recompile_without_a_trace_is_caught():
-    """Another device binding compiles; the trace count alone would pass."""
-    step = jax.jit(lambda x: x * 2)
-    step(X)
-    with (
-        pytest.raises(RetraceError, match=r"found 0 traces and 1 compile:\n  <lambda>: another sharding, device or"),
-        no_retrace(step),
-    ):
-        step(jax.device_put(X, jax.devices()[0]))
+def on_another_device(step):
+    """A call that binds the program to a device: it compiles, and the trace count alone would pass."""
+    step(jax.device_put(X, jax.devices()[0]))
 
 
-def test_a_new_function_object_per_call():
+def made_anew(_):
     """Two objects from one line: the cause is the line that makes them."""
-    with pytest.raises(RetraceError) as caught, no_retrace():
-        [jax.jit(lambda v: v * 2.5)(X) for _ in range(2)]
-    assert "found 2 traces and 2 compiles:" in str(caught.value)
-    assert f"  <lambda>: a new function object per call at {HERE}:" in str(caught.value)
+    [jax.jit(lambda v: v * 2.5)(X) for _ in range(2)]
 
 
-def test_a_function_that_was_never_called():
+def for_the_first_time(_):
     """A cold function is a trace, and told as one that was never seen."""
-    cold = jax.jit(lambda v: v * 3.5)
-    with (
-        pytest.raises(RetraceError, match=r"<lambda>: never traced before \(a first call, or a new function object"),
-        no_retrace(cold),
-    ):
-        cold(X)
+    jax.jit(lambda v: v * 3.5)(X)
 
 
-def test_eager_helpers_count_where_nothing_is_named():
-    """``jnp.zeros`` of a new shape is a program of its own; with a function named it is not that function's."""
+RETRACES = {
+    on_another_device: r"found 0 traces and 1 compile:\n  <lambda>: another sharding, device or",
+    made_anew: rf"found 2 traces and 2 compiles:\n  <lambda>: a new function object per call at {HERE}:",
+    for_the_first_time: r"<lambda>: never traced before \(a first call, or a new function object",
+    lambda _: jnp.zeros((5, 1, 7)): rf"broadcast_in_dim: called with a new signature .* at {HERE}:",
+}
+
+
+@pytest.mark.parametrize("act", RETRACES, ids=["device", "made anew", "cold", "eager helper"])
+def test_what_is_traced_or_compiled_has_its_cause(act):
+    """In a block that names nothing, whatever it is; with a function named no other counts."""
     step = jax.jit(lambda x: x * 2)
     step(X)
-    with (
-        pytest.raises(
-            RetraceError,
-            match=r"broadcast_in_dim: called with a new signature .* at tests/observe/guards/test_guards.py:",
-        ),
-        no_retrace(),
-    ):
-        jnp.zeros((5, 1, 7))
+    with pytest.raises(RetraceError, match=RETRACES[act]), no_retrace():
+        act(step)
+
+
+def test_an_eager_helper_is_not_a_named_functions():
+    step = jax.jit(lambda x: x * 2)
+    step(X)
     with no_retrace(step):
         jnp.zeros((5, 1, 8))
         step(X)
@@ -496,14 +490,8 @@ def test_a_failing_block_is_not_weighed():
 
 def test_the_package_offers_them_without_importing_jax():
     """``jaxgate.no_retrace`` and its kin are imported when they are asked for."""
-    assert jaxgate.no_retrace is no_retrace
-    assert jaxgate.no_transfer is no_transfer
-    assert jaxgate.at_most_bytes is at_most_bytes
-    assert (jaxgate.RetraceError, jaxgate.TransferError, jaxgate.BytesError) == (
-        RetraceError,
-        TransferError,
-        BytesError,
-    )
+    for guard in (no_retrace, no_transfer, at_most_bytes, RetraceError, TransferError, BytesError):
+        assert getattr(jaxgate, guard.__name__) is guard
     code = "import sys, jaxgate, jaxgate.plugin.hooks; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     with pytest.raises(AttributeError):
