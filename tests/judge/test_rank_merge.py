@@ -8,8 +8,6 @@ from pydantic import ValidationError
 from support.factories import CASE, FINGERPRINTS, OTHER_CPU, PHASES, SAMPLES, measurement, record
 
 from jaxgate.ext.ranks.merge import RankMeasurement, merge, name_ranks
-from jaxgate.judge.difference import Difference
-from jaxgate.judge.timing.phases import compare_phases
 from jaxgate.judge.verdict import judge
 from jaxgate.keep.strict import adapter_of
 from jaxgate.model.decision import Status
@@ -129,13 +127,3 @@ def test_facts_come_over_the_wire_whole():
     for other in ({**plain, "facts": {**plain["facts"], "invented": 1}}, less):
         with pytest.raises(ValidationError):
             wire.validate_json(json.dumps(other))
-
-
-def test_phases_over_several_processes_gate_as_in_one():
-    """Fresh processes, one for each rank, confirm them."""
-    slow = replace(PHASES, compile_ns=100 * PHASES.compile_ns)
-    changed = replace(FINGERPRINTS, program="p1")
-    for processes in (1, 2):
-        now = measurement(phases=slow, fingerprints=changed, processes=processes)
-        found = list(compare_phases(Difference(now, record().baseline), record()))
-        assert [finding.name for finding in found if finding.status is Status.REGRESSED] == ["compile_ns"]

@@ -91,14 +91,6 @@ def test_each_part_is_green_alone_and_knows_of_the_others(suite, parts, merged):
     assert merged()[0] == 0
 
 
-def test_a_part_that_is_lost_is_red(suite, parts, merged):
-    """The run that was killed, and the one that nobody kept."""
-    parts(1, 3)
-    code, whole = merged()
-    assert (code, whole.green) == (2, False)
-    assert "1 part left no result" in (suite.path / "whole/summary.md").read_text()
-
-
 def test_what_a_project_leaves_out_is_red_in_its_part_too(suite, parts, merged):
     """As in a whole run: a gate that a conftest drops is asked for by its baseline, in each part, as none has it."""
     suite.write("conftest.py", CONFTEST)

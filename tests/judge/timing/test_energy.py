@@ -118,8 +118,3 @@ def test_energy_never_makes_a_case_red():
     assert verdict.cost.energy.call_uj == pytest.approx(5_000_000)
     assert (verdict.status, verdict.fails) == (Status.SAME, False)
     assert changed_verdict(verdict, energy=None, duel_energy=None) == without
-
-
-def test_a_baseline_does_not_keep_energy():
-    """It would be of another day: files that exist read as they did."""
-    assert "energy" not in record(energy=STEADY).baseline.__dataclass_fields__

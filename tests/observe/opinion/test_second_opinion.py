@@ -1,6 +1,5 @@
 """Wrong results are found by whoever is asked, right ones are left alone, and what cannot be asked is said."""
 
-import importlib
 import time
 from functools import partial
 
@@ -206,18 +205,6 @@ def test_the_miscompile_of_cpus_is_never_taken_for_right(by):
     assert right or found.wrong.startswith("result: the compiler's result"), found
 
 
-def test_a_custom_gradient_with_a_wrong_sign_is_the_authors():
-    """The program says so: its compiler does what it is told."""
-
-    @jax.custom_vjp
-    def square(x):
-        return x * x
-
-    square.defvjp(lambda x: (x * x, x), lambda x, g: (-2 * x * g,))
-    asked = question(jax.jit(jax.grad(lambda x: square(x).sum())), jnp.arange(1.0, 5.0))
-    assert second_opinion(asked, Here().interpret, limit_s=20).wrong == ""
-
-
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
@@ -248,13 +235,6 @@ def test_what_would_take_the_interpreter_too_long_is_compiled_again():
     assert len(interpreter.limits) == 1
     assert second_opinion(asked, interpreter.interpret, limit_s=0.5).by is OpinionBy.SECOND_COMPILE
     assert len(interpreter.limits) == 1
-
-
-def test_where_its_used_arguments_are_unknown_it_is_compiled_again(right, monkeypatch):
-    """The interpreter needs to know them; a second compile is given all."""
-    asking = importlib.import_module("jaxgate.ext.opinion.ask")  # its name is its function's, too
-    monkeypatch.setattr(asking, "kept_arguments", lambda _stage: None)
-    assert second_opinion(right, Here().interpret, limit_s=20).by is OpinionBy.SECOND_COMPILE
 
 
 @pytest.mark.parametrize(
