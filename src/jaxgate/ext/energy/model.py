@@ -127,7 +127,9 @@ def energy_of(run: EnergyRun | NoEnergy | None) -> Energy | NoEnergy | None:
         drawn = sum(one.watts for half in run.halves for one in half.counted) / len(run.halves)
         idle = f"the devices drew {run.idle_watts:.3g} W before the run, while nothing ran, and {drawn:.3g} W in it"
         return NoEnergy(why=idle, counter=run.counter)
-    off_uj = sum(_off_uj(half, run) for half in run.halves)
+    off_uj = sum(  # by how much the net energy may be wrong
+        sum(one.off_watts for one in (*half.counted, *run.idle)) * half.run_ns / 1000 for half in run.halves
+    )
     single = [_net_uj(half, run) / half.calls for half in run.halves]
     resolution = off_uj / net_uj + (max(single) - min(single)) / 2 / (net_uj / calls)
     if resolution > MAX_RESOLUTION:
@@ -171,8 +173,3 @@ def _why_not(run: EnergyRun) -> str:
 def _net_uj(half: EnergyHalf, run: EnergyRun) -> float:
     """What half of a run drew beyond idle power."""
     return (sum(one.watts for one in half.counted) - run.idle_watts) * half.run_ns / 1000
-
-
-def _off_uj(half: EnergyHalf, run: EnergyRun) -> float:
-    """By how much the net energy may be wrong."""
-    return sum(one.off_watts for one in (*half.counted, *run.idle)) * half.run_ns / 1000

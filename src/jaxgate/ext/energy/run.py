@@ -71,6 +71,8 @@ def take_energy(meter: EnergyMeter, bursts: Sequence[Burst], calls_ns: Sequence[
             return NoEnergy(why=shared, counter=meter.counter.name)
     except CounterError as error:
         return NoEnergy(why=str(error), counter=meter.counter.name)
+    except Exception as error:  # noqa: BLE001 - energy fails no case; its own calls, and its duel, were made before
+        return NoEnergy(why=f"calls made for it failed: {describe(error)}", counter=meter.counter.name)
     return [EnergyRun(counter=meter.counter.name, idle=idle, halves=tuple(each)) for each in halves]
 
 
@@ -220,10 +222,7 @@ def measure_energy(
     def burst() -> tuple[int, int]:
         return calls, in_turn(subject, subject.fresh(), next_args, calls=calls, clock=meter.clock)
 
-    try:
-        taken = take_energy(meter, [burst], [single_ns])
-    except Exception as error:  # noqa: BLE001 - energy fails no case; its own calls were made before
-        taken = NoEnergy(why=f"calls made for it failed: {describe(error)}", counter=meter.counter.name)
+    taken = take_energy(meter, [burst], [single_ns])
     return Metered(energy=taken if isinstance(taken, NoEnergy) else taken[0], meter=meter)
 
 
@@ -235,17 +234,11 @@ def duel_energy(meter: EnergyMeter | None, sides: tuple[Side, Side], duel: Duel)
     if meter is None:
         return None
     calls_ns = [max(1.0, duel.call_ns(times)) for times in (duel.now_ns, duel.baseline_ns)]
-    bursts = [partial(_burst, side, call_ns, meter) for side, call_ns in zip(sides, calls_ns, strict=True)]
-    try:
-        taken = take_energy(meter, bursts, calls_ns)
-    except Exception as error:  # noqa: BLE001 - the duel is over, and its outcome stands
-        return NoEnergy(why=f"calls made for it failed: {describe(error)}", counter=meter.counter.name)
-    if isinstance(taken, NoEnergy):
-        return taken
-    now, baseline = taken
-    return now, baseline
 
+    def burst(side: Side, call_ns: float) -> tuple[int, int]:
+        calls = calls_of_burst(call_ns, consumed=side.consumed)
+        return calls, side.burst(calls, meter.clock)
 
-def _burst(side: Side, call_ns: float, meter: EnergyMeter) -> tuple[int, int]:
-    calls = calls_of_burst(call_ns, consumed=side.consumed)
-    return calls, side.burst(calls, meter.clock)
+    bursts = [partial(burst, side, call_ns) for side, call_ns in zip(sides, calls_ns, strict=True)]
+    taken = take_energy(meter, bursts, calls_ns)
+    return taken if isinstance(taken, NoEnergy) else (taken[0], taken[1])

@@ -63,11 +63,13 @@ class GateLoop:
         """
         with usage_errors():
             loop = Loop(make_state=make_state, batches=batches, step=step, **parts)
-        return judge_elsewhere(self._gate, name, show=partial(_show, loop), judge=partial(_judge, loop), words=_WORDS)
-
-
-def _show(loop: Loop, folder: Path, _: float, progress: Announce) -> Said:
-    return resume(loop, folder / SAVED / "1", progress)
+        return judge_elsewhere(
+            self._gate,
+            name,
+            show=lambda folder, _, progress: resume(loop, folder / SAVED / "1", progress),
+            judge=partial(_judge, loop),
+            words=_WORDS,
+        )
 
 
 def _judge(

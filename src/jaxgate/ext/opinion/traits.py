@@ -50,7 +50,11 @@ def read_traits(module: Any, platform: str) -> ProgramTraits:
 
     The platform decides how exact a product is.
     """
-    functions = {_word(found.attributes["sym_name"]): found for found in module.body.operations if _is_function(found)}
+    functions = {
+        _word(found.attributes["sym_name"]): found
+        for found in module.body.operations
+        if found.operation.name == "func.func"
+    }
     walk = _Walk(functions)
     cost = walk.of_function("main")
     # f8E4M3 has three bits behind the point
@@ -136,10 +140,6 @@ class _Walk:
         precision = str(operation.attributes["precision_config"]) if "precision_config" in operation.attributes else ""
         loose = all("f32" in str(value.type) for value in list(operation.operands)[:2])
         self.loose_products |= loose and "HIGHEST" not in precision
-
-
-def _is_function(operation: Any) -> bool:
-    return str(operation.operation.name) == "func.func"
 
 
 def _word(attribute: Any) -> str:

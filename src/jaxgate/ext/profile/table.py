@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from jaxgate.ext.profile.model import MOST, Capture, Communication, OpRow, OpTable, RankTimes
+from jaxgate.ext.profile.model import MOST, Capture, Communication, OpTable, RankTimes
 from jaxgate.model.decision import ALWAYS_FAIL, Status
 from jaxgate.model.verdict import Verdict
 from jaxgate.model.words import plural
@@ -79,7 +79,8 @@ def markdown_table(table: OpTable) -> str:
     """All rows beyond the floor, what was folded, and the sum."""
     if not table.other:
         lines = ["| operation | line | now |", "|---|---|--:|"]
-        lines += [f"| {code(row.name)} | {code(row.line)} | {show('ns', row.now_ns)} |" for row in _by_time(table)]
+        rows = sorted(table.rows, key=lambda row: -row.now_ns)
+        lines += [f"| {code(row.name)} | {code(row.line)} | {show('ns', row.now_ns)} |" for row in rows]
         lines += _folded(table, f"{show('ns', table.folded_now_ns)} |")
         return "\n".join([*lines, f"| **step** | | **{show('ns', table.now_ns)}** |"])
     lines = [f"| operation | line | {table.other} | now | difference |", "|---|---|--:|--:|--:|"]
@@ -90,10 +91,6 @@ def markdown_table(table: OpTable) -> str:
     lines += _folded(table, f"{show('ns', table.folded_other_ns)} | {show('ns', table.folded_now_ns)} | {difference} |")
     total = f"**{show('ns', table.other_ns)}** | **{show('ns', table.now_ns)}** | **{_more(table.more_ns)}**"
     return "\n".join([*lines, f"| **step** | | {total} |"])
-
-
-def _by_time(table: OpTable) -> Sequence[OpRow]:
-    return sorted(table.rows, key=lambda row: -row.now_ns)
 
 
 def _folded(table: OpTable, cells: str) -> list[str]:
