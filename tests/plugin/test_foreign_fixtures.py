@@ -40,37 +40,39 @@ A_PLUGIN = "pytest_plugins = ['logic']\n"
 FIXTURE = OWN.format(how="", body="return 'AND'")
 
 
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"conftest.py": FIXTURE, "test_logic.py": LOGIC},
-        {"test_logic.py": FIXTURE + LOGIC},
-        {"conftest.py": A_PLUGIN, "logic.py": FIXTURE, "test_logic.py": LOGIC},
-        {"test_logic.py": IN_A_CLASS},
-        {"conftest.py": OWN.format(how="(params=['AND'])", body="return request.param"), "test_logic.py": LOGIC},
-        {"conftest.py": OWN.format(how="(autouse=True)", body="yield 'AND'"), "test_logic.py": LOGIC},
-        {"conftest.py": OWN.format(how="(scope='session')", body="return 'AND'"), "test_logic.py": LOGIC},
-        {"test_logic.py": AS_A_PARAMETER},
-        {"conftest.py": BY_A_HOOK, "test_logic.py": "def test_and(gate):\n    assert gate == 'AND'\n"},
-        {
-            "conftest.py": OWN.format(how="", body="return None"),
-            "test_logic.py": "def test_none(gate):\n    assert not gate\n",
-        },
-    ],
-    ids=["conftest", "module", "plugin", "class", "parametrised", "autouse", "session", "parameter", "hook", "None"],
-)
+FOLDERS = {
+    "conftest": {"conftest.py": FIXTURE, "test_conftest.py": LOGIC},
+    "module": {"test_module.py": FIXTURE + LOGIC},
+    "class": {"test_class.py": IN_A_CLASS},
+    "params": {"conftest.py": OWN.format(how="(params=['AND'])", body="return request.param"), "test_params.py": LOGIC},
+    "autouse": {"conftest.py": OWN.format(how="(autouse=True)", body="yield 'AND'"), "test_autouse.py": LOGIC},
+    "session": {"conftest.py": OWN.format(how="(scope='session')", body="return 'AND'"), "test_session.py": LOGIC},
+    "parameter": {"test_parameter.py": AS_A_PARAMETER},
+    "hook": {"conftest.py": BY_A_HOOK, "test_hook.py": "def test_and(gate):\n    assert gate == 'AND'\n"},
+    "none": {
+        "conftest.py": OWN.format(how="", body="return None"),
+        "test_none.py": "def test_none(gate):\n    assert not gate\n",
+    },
+}
+PROJECTS = {
+    "folders": {f"{folder}/{name}": text for folder, files in FOLDERS.items() for name, text in files.items()},
+    "plugin": {"conftest.py": A_PLUGIN, "logic.py": FIXTURE, "test_logic.py": LOGIC},
+}
+
+
+@pytest.mark.parametrize("files", PROJECTS)
 @pytest.mark.parametrize(
     "arguments", [(), ("--perf-strict",), pytest.param(("-n1",), marks=nightly)], ids=["plain", "strict", "workers"]
 )
 def test_a_gate_of_the_projects_own_is_none_of_ours(project, files, arguments):
     """Its tests run as if jaxgate were not there: nothing is gated, marked or told."""
-    for name, text in files.items():
+    for name, text in PROJECTS[files].items():
         project.write(name, text)
     result = project.run("-p", "no:benchmark", *arguments)
     assert result.code == 0, result.text
     assert "jaxgate:" not in result.text
-    if not arguments:
-        assert project.run("-m", "perf", "--collect-only").code == 5
+    result.counts(passed=2 if files == "plugin" else 15)
+    assert project.run("-m", "perf", "--collect-only").code == 5
 
 
 DYNAMIC = model(step="x * 2").replace(

@@ -72,12 +72,8 @@ def fit(case: Case, size: Size | None, target: Target | None = None) -> Case:
     return case.sized(chosen, usual=usual)
 
 
-def refuse_platform(hardware: HardwareKey) -> None:
-    """Refuse a case that ran elsewhere than on the platform that JAX uses here: baselines of the other one would pass it.
-
-    Raises:
-        InvalidCaseError: If that is another platform.
-    """
+def _refuse_platform(hardware: HardwareKey) -> None:
+    """Refuse a case that ran elsewhere than on the platform that JAX uses here: baselines of the other one would pass it."""
     wanted, _ = devices_here()
     if hardware.platform != wanted:
         raise InvalidCaseError(
@@ -329,7 +325,7 @@ class Gate:
                 if (
                     self._in_catalogue and not measurement.hardware.target
                 ):  # a function of the user's may be meant for the CPU of any machine
-                    refuse_platform(measurement.hardware)
+                    _refuse_platform(measurement.hardware)
                 judged = judge_case(self._session, case, observed, test=self._item.nodeid, progress=progress)
         except InvalidCaseError as error:
             return self._invalid(case.name, error), None

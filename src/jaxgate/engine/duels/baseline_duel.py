@@ -62,15 +62,6 @@ def why_hopeless(difference: Difference) -> str:
     return ""
 
 
-def why_unclocked(difference: Difference, *, budget_left: bool) -> str:
-    """Why no clock may decide; empty if one may."""
-    if why := why_untimed(difference.now):
-        return why
-    if not difference.devices:
-        return "a duel would give both programs one order of devices"
-    return "" if budget_left else "the budget for duels is spent (--perf-budget)"
-
-
 DUEL = "a duel with the baseline's program"
 Opponent = tuple[StoredProgram, Contender]
 """The baseline's program and its executable here. Holds arrays."""
@@ -305,7 +296,12 @@ class _CaseDuel:
             return self._clocked(timing, [match for match, *_ in other], sides)
 
     def _unclocked(self) -> str:
-        return why_unclocked(self.difference, budget_left=self.given.budget.is_left)
+        """Why no clock may decide; empty if one may."""
+        if why := why_untimed(self.difference.now):
+            return why
+        if not self.difference.devices:
+            return "a duel would give both programs one order of devices"
+        return "" if self.given.budget.is_left else "the budget for duels is spent (--perf-budget)"
 
     def _charged(self) -> AbstractContextManager[None]:
         return self.given.budget.charged(self.given.instruments.clock)
