@@ -133,8 +133,8 @@ def sent(step: Step, compiler: TargetProcess) -> dict[str, Sent]:
     names, extents = step.mesh.axis_names, tuple(step.mesh.shape.values())
     for one in found.inserted:
         axes = axes_of(one.groups or (), names, extents)
-        nbytes[axes] += one.nbytes * one.times
-        count[axes] += one.times
+        nbytes[axes] += one.nbytes * one.runs.times
+        count[axes] += one.runs.times
     return {axes.replace("'", ""): Sent(nbytes[axes], count[axes]) for axes in count}
 
 

@@ -29,7 +29,7 @@ def described(text, mesh):
     """What a text holds, in short: kind, shape, bytes, runs, axes."""
     found = collectives(text)
     assert found.unread == ()
-    return [(c.kind, c.shape, c.nbytes, c.times, axes_of(c.groups, *mesh)) for c in found.found]
+    return [(c.kind, c.shape, c.nbytes, c.runs.times, axes_of(c.groups, *mesh)) for c in found.found]
 
 
 # Real programs
@@ -103,7 +103,6 @@ def test_inserted_collectives_of_a_train_step(platform, release):
     found = collectives(text)
     assert found.inserted == found.found
     assert found.found[0].line == "/home/user/sharded.py:34"
-    assert found.found[0].op_name.endswith("dot_general")
 
 
 @pytest.mark.parametrize(("platform", "release"), TARGETS)
@@ -111,7 +110,7 @@ def test_inserted_collectives_of_a_scan_run_as_often_as_it(platform, release):
     """Six layers: six times, also on TPU, which prints an overlapped gather three times and no trip count."""
     found = described(STORED[f"{platform}-{release}/layers"], GRID)
     assert {each: found.count(each) for each in found} == LAYERS[platform]
-    assert not any(c.unknown_trips for c in collectives(STORED[f"{platform}-{release}/layers"]).found)
+    assert not any(c.runs.unknown_trips for c in collectives(STORED[f"{platform}-{release}/layers"]).found)
 
 
 @pytest.mark.parametrize(("platform", "release"), TARGETS)
@@ -130,7 +129,7 @@ def test_a_loop_of_unknown_length_counts_once_and_says_so(platform, release):
     """One psum in the loop, one before it, one in each branch."""
     found = collectives(STORED[f"{platform}-{release}/until"])
     assert found.unread == ()
-    assert [(c.kind, c.times, c.unknown_trips, c.explicit) for c in found.found] == [
+    assert [(c.kind, c.runs.times, c.runs.unknown_trips, c.explicit) for c in found.found] == [
         ("all-reduce", 1, True, True),
         *[("all-reduce", 1, False, True)] * 3,
     ]
@@ -145,7 +144,7 @@ def test_programs_compiled_here_are_as_stored(here, name):
         found = collectives(text)
         assert found.unread == ()
         return [
-            (c.kind, c.shape, c.nbytes, c.times, c.unknown_trips, c.groups, c.explicit, c.op_name) for c in found.found
+            (c.kind, c.shape, c.nbytes, c.runs.times, c.runs.unknown_trips, c.groups, c.explicit) for c in found.found
         ]
 
     assert apart(here[name]) == apart(STORED[f"cpu-{RELEASE}/{name}"])
@@ -335,7 +334,7 @@ def test_a_collective_wrapped_in_an_asynchronous_call_counts_once():
     wrapped += f'  ROOT %r = f32[1]{{0}} reduce-scatter(%p), {GROUPS}, to_apply=%add\n}}, execution_thread="main"\n\n'
     start = "  %s = ((f32[8]{0}), f32[1]{0}, u32[]) async-start(%p), calls=%wrapped"
     (one,) = collectives(entry(start, "  %d = f32[1]{0} async-done(%s), calls=%wrapped", before=wrapped)).found
-    assert (one.kind, one.nbytes, one.times) == ("reduce-scatter", 32, 1)
+    assert (one.kind, one.nbytes, one.runs.times) == ("reduce-scatter", 32, 1)
 
 
 LOOP = """%cond (s: (s32[], f32[8])) -> pred[] {
@@ -383,7 +382,7 @@ def test_trip_counts(old, new, times, unknown):
     """XLA's own figure, or a counter from 0 in steps of 1 below a constant; anything else is unknown."""
     text = entry(WHILE, before=LOOP)
     found = collectives(text.replace(old, new) if old else text)
-    assert [(c.times, c.unknown_trips) for c in found.found] == [(times, unknown)]
+    assert [(c.runs.times, c.runs.unknown_trips) for c in found.found] == [(times, unknown)]
 
 
 def test_nested_loops_and_calls_multiply():
@@ -397,7 +396,7 @@ def test_nested_loops_and_calls_multiply():
     inner += f"%cond (p: f32[8]) -> f32[8] {{\n  %p = f32[8]{{0}} parameter(0)\n  ROOT %c = f32[8]{{0}} {call}\n}}\n\n"
     loop = '  %w = f32[8]{0} while(%p), condition=%cond, body=%body, backend_config={"known_trip_count":{"n":"3"}}'
     (one,) = collectives(entry(loop, before=inner)).found
-    assert one.times == 3 * 4 + (3 + 1)
+    assert one.runs.times == 3 * 4 + (3 + 1)
 
 
 @pytest.mark.parametrize(

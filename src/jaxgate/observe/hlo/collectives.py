@@ -64,12 +64,9 @@ class Collective:
     kind: str  # one of :data:`KINDS`
     shape: str  # what it gives on one device, such as `float32[64,64]`; several arrays are joined by `+`
     nbytes: int  # payload of one device and one execution: operands or results, whichever are larger
-    times: int  # executions in one call of the program
-    unknown_trips: bool  # whether it is in a loop of unknown length, which counts once
-    in_branch: bool  # whether it is in a branch of a conditional, which counts as taken
+    runs: Runs  # executions in one call of the program
     groups: Groups | None  # devices that take part together (of a permutation: pairs); `None` if that could not be read
     explicit: bool  # whether the user wrote it; otherwise the partitioner put it there
-    op_name: str  # the JAX name stack it came from
     line: str  # `file:line` of the project, of its nearest neighbour where it has none; empty if unknown
 
 
@@ -155,12 +152,9 @@ def _collective(
         kind=kind,
         shape=" + ".join(shape.label for shape in shapes),
         nbytes=nbytes,
-        times=runs.times,
-        unknown_trips=runs.unknown_trips,
-        in_branch=runs.in_branch,
+        runs=runs,
         groups=groups,
         explicit=_is_explicit(instruction, hlo),
-        op_name=instruction.op_name,
         line=line_near(instruction, siblings),
     )
     return collective, "groups not understood" if groups is None else ""

@@ -245,14 +245,13 @@ def read_demand(hlo: HloText, work: Work | None, target: Target, devices: int) -
     except Exception as error:  # noqa: BLE001 - a text that nobody promises: a verdict must not be lost over an estimate
         return Demand(unknown=dict.fromkeys(RESOURCES, f"the optimised program cannot be read: {describe(error)}"))
     reasons: dict[Resource, str] = {"compute": _one(products.more), "memory": _one(traffic.more), "communication": why}
+    labels = work.matmuls if work else ()
     return Demand(
         flops=dict(products.counts),
         memory_bytes=traffic.counts[BYTES],
         sent_bytes=sent,
         traced_flops=work.matmul_flops // devices if work else 0,
-        traced_types=frozenset(name for label in work.matmuls for name in _TYPES.findall(label))
-        if work
-        else frozenset(),
+        traced_types=frozenset(name for label in labels for name in _TYPES.findall(label)),
         unknown={resource: reason for resource, reason in reasons.items() if reason},
     )
 
@@ -269,15 +268,14 @@ def _sent(hlo: HloText, target: Target) -> tuple[int, str]:
         return 0, f"the optimised program has what is not understood: {found.unread[0]}"
     if any(_leaves_machine(collective, target) for collective in found.found):
         return 0, "the network between machines is not known"
-    sure = [one for one in found.found if not one.in_branch and one.kind != "ragged-all-to-all"]
-    reasons = []
-    if any(one.in_branch for one in found.found):
-        reasons.append("a collective in a branch of a conditional does not count")
-    if any(one.kind == "ragged-all-to-all" for one in found.found):
-        reasons.append("what a ragged all-to-all sends depends on values")
-    if any(collective.unknown_trips for collective in sure):
-        reasons.append("a loop of unknown length counts once")
-    return round(sum(_crossing(one) * one.times for one in sure)), "; ".join(reasons)
+    sure = [one for one in found.found if not one.runs.in_branch and one.kind != "ragged-all-to-all"]
+    doubts = {
+        "a collective in a branch of a conditional does not count": any(one.runs.in_branch for one in found.found),
+        "what a ragged all-to-all sends depends on values": any(one.kind.startswith("ragged") for one in found.found),
+        "a loop of unknown length counts once": any(one.runs.unknown_trips for one in sure),
+    }
+    sent = round(sum(_crossing(one) * one.runs.times for one in sure))
+    return sent, "; ".join(reason for reason, holds in doubts.items() if holds)
 
 
 def _crossing(collective: Collective) -> float:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from itertools import combinations, pairwise
+from collections.abc import Sequence
+from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -62,47 +62,39 @@ def _spelled(attributes: str, at: int) -> Groups | None:
     if match := _MESH.match(attributes, at):
         axes = {name: int(size) for name, size in re.findall(r"'([^']+)'=([0-9]+)", match[1])}
         shape = tuple(axes.values())
-        parts = _parts(axes, re.findall(r"'([^']+)'(?::\(([0-9]+)\)([0-9]+))?", match[5]))
         if match[4] is not None:
             devices = _shaped(np.array(_numbers(match[4])), shape)
         else:
             devices = _arranged(_numbers(match[2]) if match[2] else shape, match[3], shape)
-        if devices is None or parts is None or match[1].count("=") != len(axes):
-            return None
-        return _rows(_apart(devices.reshape(parts[0]), parts[1]))
+        if devices is not None and match[1].count("=") == len(axes):
+            return _over(devices, [*axes], re.findall(r"'([^']+)'(?::\(([0-9]+)\)([0-9]+))?", match[5]))
     return None
 
 
-def _parts(axes: Mapping[str, int], reduced: Sequence[tuple[str, str, str]]) -> tuple[list[int], list[int]] | None:
-    """Split axes of which only a part is reduced: ``'x':(4)2`` is the second part of x = 4 x 2 x the rest.
+def _over(devices: np.ndarray, names: Sequence[str], reduced: Sequence[tuple[str, str, str]]) -> Groups | None:
+    """Groups over axes, or over parts of them: ``'x':(4)2`` is the second part of x = 4 x 2 x the rest.
 
-    ``axes`` are extents by name; ``reduced`` has name, extent before the part and extent of the part, the last two
-    empty for a whole axis.
-
-    Returns:
-        The extents of all parts, and which of them are reduced, in the order given; nothing if they do not fit.
+    ``reduced`` has name, extent before the part and extent of the part, the last two empty for a whole axis.
     """
-    wanted = [
-        (name, int(before or 1), int(before or 1) * int(size or axes.get(name, 1))) for name, before, size in reduced
-    ]
-    extents: list[int] = []
-    places: dict[tuple[str, int], int] = {}
-    for name, extent in axes.items():
-        cuts = sorted({1, extent, *(cut for own, *ends in wanted if own == name for cut in ends)})
-        if any(cut < 1 or after % cut for cut, after in pairwise(cuts)) or cuts[-1] != extent:
+    kept = np.indices(devices.shape)  # what is left of the coordinates without the parts: it tells groups apart
+    digits: list[np.ndarray] = []
+    members = 1
+    for name, before, extent in reduced:
+        if name not in names:
             return None
-        for before, after in pairwise(cuts):
-            places[name, before] = len(extents)
-            extents.append(after // before)
-    chosen = [
-        place
-        for name, begin, end in wanted
-        for (own, before), place in places.items()
-        if own == name and begin <= before < end
-    ]
-    if not wanted or not {name for name, *_ in wanted} <= axes.keys() or len(set(chosen)) < len(chosen):
-        return None
-    return extents, chosen
+        axis = names.index(name)
+        size = int(extent or devices.shape[axis])
+        span = int(before or 1) * size
+        if not span or devices.shape[axis] % span:
+            return None
+        rest = devices.shape[axis] // span
+        digits.append(kept[axis] // rest % size)
+        kept[axis] -= digits[-1] * rest
+        members *= size
+    if len(set(zip(*(part.flat for part in digits), strict=True))) != members:
+        return None  # none is reduced, or parts overlap
+    order = np.lexsort([key.ravel() for key in (*reversed(digits), *reversed(kept))])
+    return _rows(devices.ravel()[order].reshape(-1, members))
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -124,12 +116,6 @@ def _arranged(extents: tuple[int, ...], order: str | None, shape: tuple[int, ...
 
 def _shaped(devices: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
     return devices.reshape(shape) if devices.size == prod(shape) else None
-
-
-def _apart(devices: np.ndarray, reduced: Sequence[int]) -> np.ndarray:
-    """One row for each group over the reduced axes, members in the order of the axes as given."""
-    kept = [axis for axis in range(devices.ndim) if axis not in reduced]
-    return devices.transpose([*kept, *reduced]).reshape(prod(devices.shape[axis] for axis in kept), -1)
 
 
 def _rows(devices: np.ndarray) -> Groups:
@@ -156,7 +142,8 @@ def axes_of(groups: Groups, axis_names: Sequence[str], axis_sizes: Sequence[int]
     wanted = {frozenset(group) for group in groups}
     for count in range(1, len(wide) + 1):
         for chosen in combinations(wide, count):
-            if wanted == {frozenset(row) for row in _rows(_apart(mesh, chosen))}:
+            rows = np.moveaxis(mesh, chosen, range(-count, 0)).reshape(-1, prod(axis_sizes[axis] for axis in chosen))
+            if wanted == {frozenset(row) for row in _rows(rows)}:
                 return _quoted(axis_names, chosen)
     return ""
 

@@ -56,8 +56,8 @@ def read_communication(program: Program, devices: Sequence[jax.Device]) -> Commu
     lines: defaultdict[str, list[str]] = defaultdict(list)
     for collective in found.inserted:
         label = _label(collective, mesh)
-        counts[label] += collective.times
-        nbytes += collective.nbytes * collective.times
+        counts[label] += collective.runs.times
+        nbytes += collective.nbytes * collective.runs.times
         lines[label].append(collective.line)
     named = {label: text for label, found in lines.items() if (text := places(found))}
     return Communication(counts=dict(sorted(counts.items())), nbytes=nbytes, lines=named)
@@ -68,7 +68,7 @@ def _label(collective: Collective, mesh: Any) -> str:
     if mesh is not None and collective.groups:
         axes = axes_of(collective.groups, mesh.axis_names, tuple(mesh.shape.values()))
     size = f"in groups of {len(collective.groups[0])}" if collective.groups else "between devices"
-    turns = EACH_TURN if collective.unknown_trips else ""
+    turns = EACH_TURN if collective.runs.unknown_trips else ""
     return f"{collective.kind} {collective.shape} {f'over {axes}' if axes else size} (inserted){turns}"
 
 

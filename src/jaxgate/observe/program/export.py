@@ -117,9 +117,12 @@ def _serialise(lowered: Lowered, call: Call, kernels: Sequence[str] = ()) -> byt
         jitted = jax.jit(flat, donate_argnums=lowered.donated)
         return bytes(export.export(jitted, platforms=platforms, disabled_checks=allowed)(*dynamic).serialize())
     except Exception as error:
-        text = (str(error).strip().splitlines() or [""])[0]
-        without_paths = re.sub(r"(?:[/\\][^\s/\\:]+)+[/\\]", "", text)  # the reason is stored too
-        raise NotReplayableError(f"jax.export refuses it: {type(error).__name__}: {without_paths}") from error
+        without_paths = re.sub(r"(?:[/\\][^\s/\\:]+)+[/\\]", "", _first_line(error))  # the reason is stored too
+        raise NotReplayableError(f"jax.export refuses it: {without_paths}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
 
 
 def refuse_options(options: Mapping[str, str]) -> None:
@@ -258,8 +261,7 @@ def load_program(program: StoredProgram, platform: str | None = None, devices: i
     """
     exported = read_program(program)
     platform = platform or jax.default_backend()
-    names = {platform, {"gpu": "cuda"}.get(platform, platform)}
-    if not names & set(exported.platforms):
+    if not {platform, "cuda" if platform == "gpu" else platform} & set(exported.platforms):
         raise NotReplayableError(f"it was exported for {', '.join(exported.platforms)}, this is {platform}")
     devices = devices or jax.device_count()
     if exported.nr_devices > devices:
@@ -286,10 +288,7 @@ def compile_exported(
     try:
         return jitted.lower(*placed).compile(compiler_options=dict(options) or None)
     except Exception as error:
-        text = str(error).strip().splitlines()
-        raise NotReplayableError(
-            f"it does not compile here: {type(error).__name__}: {text[0] if text else ''}"
-        ) from error
+        raise NotReplayableError(f"it does not compile here: {_first_line(error)}") from error
 
 
 def _without_unused(exported: Any) -> Callable[..., Any]:
