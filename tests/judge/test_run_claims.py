@@ -215,38 +215,34 @@ def verdict(told, *claims, **changes):
     return judge(CASE, claims, now, record(), strict=True, reference_duel=told)
 
 
-@pytest.mark.parametrize(
-    ("told", "status", "fails"),
-    [
-        (ReferenceDuel(duel=steady(0.7)), Status.SAME, False),
-        (ReferenceDuel(duel=steady(1.2)), Status.REGRESSED, True),
-        (ReferenceDuel(why_not="no clock"), Status.UNDECIDED, False),
-    ],
-)
-def test_the_claim_decides_the_case(told, status, fails):
-    """SAME by identity against the baseline does not hide a broken or undecided claim."""
-    found = verdict(told, claim("run_ns <= 0.8 * reference"))
-    assert (found.time.status, found.status, found.fails) == (Status.SAME, status, fails)
-
-
 def test_a_broken_claim_is_blamed_on_what_grew():
     """The cause of a slow-down, as of any other; nobody is blamed where the claim holds."""
     grown = {"stablehlo.add 8x64xf32": 99}
-    broken = verdict(ReferenceDuel(duel=steady(1.2)), claim("run_ns <= 0.8 * reference"), operations=grown)
-    (cause,) = broken.causes
+    (cause,) = verdict(ReferenceDuel(duel=steady(1.2)), TIMED, operations=grown).causes
     assert str(cause).startswith("perhaps stablehlo.add 8x64xf32 37 → 99")
-    assert verdict(ReferenceDuel(duel=steady(0.7)), claim("run_ns <= 0.8 * reference"), operations=grown).causes == ()
+    assert verdict(ReferenceDuel(duel=steady(0.7)), TIMED, operations=grown).causes == ()
 
 
-def test_what_only_the_clock_makes_red_waits():
-    """A broken claim about run time waits for fresh processes; beside anything else that is red it need not."""
-    broken = ReferenceDuel(duel=steady(1.2))
-    timed, counted = claim("run_ns <= 0.8 * reference"), claim("temp_bytes <= 0.5 * reference")
-    assert waits_for_confirmation(verdict(broken, timed))
-    assert not waits_for_confirmation(verdict(broken, timed, counted))
-    assert not waits_for_confirmation(verdict(ReferenceDuel(duel=steady(0.7)), timed))
-    assert not waits_for_confirmation(verdict(ReferenceDuel(), timed))
-    assert not waits_for_confirmation(verdict(broken, timed, facts={"traces": 2}))
+TIMED, COUNTED = claim("run_ns <= 0.8 * reference"), claim("temp_bytes <= 0.5 * reference")
+
+
+@pytest.mark.parametrize(
+    ("told", "claims", "facts", "status", "waits"),
+    [
+        (ReferenceDuel(duel=steady(0.7)), [TIMED], {}, Status.SAME, False),
+        (ReferenceDuel(duel=steady(1.2)), [TIMED], {}, Status.REGRESSED, True),
+        (ReferenceDuel(why_not="no clock"), [TIMED], {}, Status.UNDECIDED, False),
+        (ReferenceDuel(duel=steady(1.2)), [TIMED, COUNTED], {}, Status.REGRESSED, False),
+        (ReferenceDuel(duel=steady(1.2)), [TIMED], {"traces": 2}, Status.REGRESSED, False),
+    ],
+    ids=["holds", "broken", "not timed", "beside another claim", "beside a fact"],
+)
+def test_the_claim_decides_the_case(told, claims, facts, status, waits):
+    """SAME by identity against the baseline hides none; what only the clock makes red waits for fresh processes."""
+    found = verdict(told, *claims, facts=facts)
+    assert (found.time.status, found.status) == (Status.SAME, status)
+    assert found.fails is (status is Status.REGRESSED)
+    assert waits_for_confirmation(found) is waits
 
 
 def test_the_deterministic_claim_stands_first():

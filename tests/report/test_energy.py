@@ -46,12 +46,16 @@ def test_microjoules_are_shown_in_a_unit_that_fits(uj, text):
     assert show("call_uj", uj) == text
 
 
-def test_samples_per_joule_stand_beside_samples_per_second():
-    assert "784 µs, 81.6 k samples/s, 2.05 k samples/J" in line(amount=SAMPLES, energy=ENERGY)
-
-
-def test_a_case_without_an_amount_has_its_energy():
-    assert "784 µs, 31.2 mJ" in line(energy=ENERGY)
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"amount": SAMPLES, "energy": ENERGY}, "784 µs, 81.6 k samples/s, 2.05 k samples/J"),
+        ({"energy": ENERGY}, "784 µs, 31.2 mJ"),
+    ],
+)
+def test_energy_stands_beside_the_time_of_a_call(changes, said):
+    """By the samples where a case has an amount."""
+    assert said in line(**changes)
 
 
 @pytest.mark.parametrize("unknown", [None, NONE, COARSE])
@@ -59,19 +63,22 @@ def test_unknown_energy_leaves_the_line_as_it_was(unknown):
     assert line(amount=SAMPLES, energy=unknown) == line(amount=SAMPLES)
 
 
-def test_details_say_how_it_was_measured():
-    """Resolution, idle power, counter and the run; of several devices how many."""
-    said = "energy: 31.2 mJ a call within 3 %, beyond 61.5 W idle (RAPL, 1,200 calls in 1.02 s)"
-    assert details(verdict(energy=ENERGY)) == [said]
-    assert "(RAPL of 8 devices, 1,200 calls" in details(verdict(energy=replace(ENERGY, devices=8)))[0]
+UNKNOWN = "unknown, the counter is too coarse (NVML)"
 
 
-def test_details_say_why_a_counter_could_not_answer():
-    """Where there is none nobody expects an answer, and nothing is said."""
-    assert details(verdict(energy=COARSE)) == ["energy: unknown, the counter is too coarse (NVML)"]
-    assert details(verdict(energy=NONE, duel_energy=NONE)) == []
-    told = details(verdict(energy=ENERGY, duel_energy=COARSE))
-    assert told[1] == "energy beside the baseline's program: unknown, the counter is too coarse (NVML)"
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"energy": ENERGY}, ["energy: 31.2 mJ a call within 3 %, beyond 61.5 W idle (RAPL, 1,200 calls in 1.02 s)"]),
+        ({"energy": replace(ENERGY, devices=8)}, ["energy: 31.2 mJ a call within 3 %, beyond 61.5 W idle (RAPL of 8 devices, 1,200 calls in 1.02 s)"]),
+        ({"energy": COARSE}, [f"energy: {UNKNOWN}"]),
+        ({"duel_energy": COARSE}, [f"energy beside the baseline's program: {UNKNOWN}"]),
+        ({"energy": NONE, "duel_energy": NONE}, []),  # where there is no counter nobody expects an answer
+    ],
+)  # fmt: skip
+def test_details_say_how_it_was_measured(changes, said):
+    """Resolution, idle power, counter and the run; of several devices how many; or why a counter could not answer."""
+    assert details(verdict(**changes)) == said
 
 
 def test_a_ratio_stands_in_the_line_if_it_is_beyond_its_resolution():
@@ -92,34 +99,26 @@ def test_a_red_text_has_a_row_of_it():
     assert "energy" not in explain(verdict(Status.SLOWER, energy=ENERGY), test=TEST)
 
 
-def test_machines_read_all_of_it():
-    found = case(verdict(amount=SAMPLES, energy=ENERGY, duel_energy=RATIO))["energy"]
-    assert found.pop("duel") == {
-        "ratio": 1.25,
-        "resolution": pytest.approx(1.03 / 0.97 - 1),
-        "now_uj": 40_000.0,
-        "baseline_uj": 32_000.0,
-    }
-    assert found == {
-        "call_uj": 31_200.0,
-        "per_joule": pytest.approx(64e6 / 31_200),
-        "resolution": 0.03,
-        "idle_watts": 61.5,
-        "calls": 1200,
-        "run_ns": 1_020_000_000,
-        "counter": "RAPL",
-    }
+SHOWN = {
+    "call_uj": 31_200.0, "per_joule": None, "resolution": 0.03, "idle_watts": 61.5, "calls": 1200, "run_ns": 1_020_000_000,
+    "counter": "RAPL", "duel": None,
+}  # fmt: skip
+DUELLED = {"ratio": 1.25, "resolution": pytest.approx(1.03 / 0.97 - 1), "now_uj": 40_000.0, "baseline_uj": 32_000.0}
 
 
-def test_machines_read_why_it_is_unknown():
-    """In the place of numbers, never 0; ``null`` where nobody asked, or no duel was run."""
-    assert case(verdict(energy=NONE))["energy"] == {"unknown": "no counter of energy"}
-    assert case(verdict(energy=ENERGY))["energy"]["duel"] is None
-    assert case(verdict(energy=ENERGY))["energy"]["per_joule"] is None
-    assert case(verdict(energy=ENERGY, duel_energy=COARSE))["energy"]["duel"] == {
-        "unknown": "the counter is too coarse"
-    }
-    assert case(verdict())["energy"] is None
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({"energy": ENERGY}, SHOWN),
+        ({"energy": ENERGY, "amount": SAMPLES, "duel_energy": RATIO}, SHOWN | {"per_joule": pytest.approx(64e6 / 31_200), "duel": DUELLED}),
+        ({"energy": ENERGY, "duel_energy": COARSE}, SHOWN | {"duel": {"unknown": "the counter is too coarse"}}),
+        ({"energy": NONE}, {"unknown": "no counter of energy"}),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_machines_read_all_of_it(changes, found):
+    """Why it is unknown in the place of numbers, never 0; ``null`` where nobody asked, or no duel was run."""
+    assert case(verdict(**changes))["energy"] == found
 
 
 def test_properties_of_a_test_have_the_numbers():

@@ -199,43 +199,46 @@ def wobbling(by, pairs=60):
     return duel(halves, halves)
 
 
-def test_the_margin_is_3_percent_or_the_case_s_own():
-    """Without noise: 3 %, or what the case says, even if that is less."""
-    quiet = duel([CALL_NS] * 60)
-    assert noise(quiet) == 0.0
-    assert [margin(quiet), margin(quiet, 0.01), margin(quiet, 0.08)] == [0.03, 0.01, 0.08]
-    assert decide(slower(60, 1.05), own_margin=0.08).status is Status.SAME
-    assert decide(slower(60, 1.02), own_margin=0.01).status is Status.SLOWER
-
-
-def test_the_margin_is_the_noise_where_that_is_more():
-    """Of 60 halves 30 are +8 % and 30 -8 %: the 20th and the 41st are these, so the half-width is ln 1.08."""
-    assert noise(wobbling(1.08)) == pytest.approx(log(1.08))
-    assert margin(wobbling(1.08)) == pytest.approx(0.08)
-    assert margin(wobbling(1.08), own=0.12) == 0.12
-    assert margin(wobbling(1.02)) == 0.03
-
-
-def test_noise_is_that_of_60_pairs_at_every_look():
-    """20 halves, the 4th and the 17th (level 0.0013): ln 1.08 again, times the root of 20/60."""
-    assert noise(wobbling(1.08, pairs=20)) == pytest.approx(log(1.08) * (1 / 3) ** 0.5)
-
-
-def test_the_margin_of_a_short_call_is_the_floor():
-    """500 ns of a 10 µs call are 5 %, whatever the number of calls in a burst."""
-    assert margin(duel([10_000] * 60, [10_000] * 60)) == pytest.approx(0.05)
-    assert margin(duel([CALL_NS] * 60, calls=1000)) == pytest.approx(0.05)
-    short = duel([10_400] * 60, [10_000] * 60)
-    assert decide(short).status is Status.SAME
-    assert decide(duel([10_600] * 60, [10_000] * 60)).status is Status.SLOWER
+QUIET = duel([CALL_NS] * 60)
 
 
 @pytest.mark.parametrize(
-    ("told", "own"), [(wobbling(1.4), None), (duel([1000] * 60, [1000] * 60), None), (duel([CALL_NS] * 60), 0.5)]
+    ("told", "own", "wanted"),
+    [
+        (QUIET, None, 0.03),  # without noise 3 %, or what the case says, even if that is less
+        (QUIET, 0.01, 0.01),
+        (QUIET, 0.08, 0.08),
+        # of 60 halves 30 are +8 % and 30 -8 %: the 20th and the 41st are these, so the half-width is ln 1.08
+        (wobbling(1.08), None, 0.08),
+        (wobbling(1.08), 0.12, 0.12),
+        (wobbling(1.02), None, 0.03),
+        # 20 halves, the 4th and the 17th (level 0.0013): ln 1.08 again, times the root of 20/60
+        (wobbling(1.08, pairs=20), None, exp(log(1.08) * (1 / 3) ** 0.5) - 1),
+        # 500 ns of a 10 µs call are 5 %, whatever the number of calls in a burst
+        (duel([10_000] * 60, [10_000] * 60), None, 0.05),
+        (duel([CALL_NS] * 60, calls=1000), None, 0.05),
+        # noise of 40 %, a call of 1 µs, an own margin of 50 %: never more than 15 %
+        (wobbling(1.4), None, 0.15),
+        (duel([1000] * 60, [1000] * 60), None, 0.15),
+        (QUIET, 0.5, 0.15),
+    ],
 )
-def test_the_margin_is_capped(told, own):
-    """Noise of 40 %, a call of 1 µs, an own margin of 50 %: never more than 15 %."""
-    assert margin(told, own) == 0.15
+def test_the_margin(told, own, wanted):
+    """The case's own or 3 %, the noise where that is more, and the floor of a short call."""
+    assert margin(told, own) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    ("told", "own", "status"),
+    [
+        (slower(60, 1.05), 0.08, Status.SAME),
+        (slower(60, 1.02), 0.01, Status.SLOWER),
+        (duel([10_400] * 60, [10_000] * 60), None, Status.SAME),
+        (duel([10_600] * 60, [10_000] * 60), None, Status.SLOWER),
+    ],
+)
+def test_a_duel_is_decided_by_its_margin(told, own, status):
+    assert decide(told, own_margin=own).status is status
 
 
 def test_drift_is_not_noise():
