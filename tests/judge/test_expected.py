@@ -50,40 +50,27 @@ def test_a_known_break_covers_its_release_and_platform_only(jax, platform, temp_
     assert unknown is (status if status in (Status.SAME, Status.INVALID) else Status.REGRESSED)
 
 
-def test_an_expected_failure_decides_a_case_that_is_fine_otherwise():
-    """The case is EXPECTED, does not fail, and says numbers, release, day and reason."""
-    measured = now(temp_bytes=20_000)
-    verdict = judge("a/b", [claim("temp_bytes <= 0.7 * reference", known_break=OLD)], measured, None, strict=False)
-    assert verdict.status is Status.NO_BASELINE
+EXCUSED = claim("temp_bytes <= 0.7 * reference", known_break=OLD)
+BROKEN = f"expected: temp_bytes ≤ 0.7 × reference is broken, 20 kB against 20 kB = 1.00 × ({OLD})"
+HOLDS = f"holds unexpectedly: temp_bytes ≤ 0.7 × reference ({OLD}); remove its known_break"
+
+
+@pytest.mark.parametrize(
+    ("temp_bytes", "status", "broken", "holds"),
+    [(20_000, Status.EXPECTED, [BROKEN], []), (10_000, Status.SAME, [], [HOLDS])],
+    ids=["broken as expected", "an unexpected pass"],
+)
+def test_a_known_break_is_told_and_fails_nothing(temp_bytes, status, broken, holds):
+    """Numbers, release, day and reason of what is broken; what holds asks for the known break to be removed."""
+    measured = now(temp_bytes=temp_bytes)
     known = record(hardware=measured.hardware, environment=measured.environment, facts=asdict(measured.facts))
-    verdict = judge("a/b", [claim("temp_bytes <= 0.7 * reference", known_break=OLD)], measured, known, strict=True)
-    assert (verdict.status, verdict.fails) == (Status.EXPECTED, False)
-    told = (
-        "expected: temp_bytes ≤ 0.7 × reference is broken, 20 kB against 20 kB = 1.00 × "
-        "(jax <0.12 on cpu, seen 2026-11-21: the compiler merges what is recomputed)"
-    )
-    assert expected_failures(verdict) == [told]
-    assert told in summary([verdict], width=None)[0][2]
-    assert unexpected_passes(verdict) == []
-
-
-def test_an_unexpected_pass_is_told_and_does_not_decide():
-    """The line asks for the known break to be removed."""
-    measured = now(temp_bytes=10_000)
-    known = record(hardware=measured.hardware, environment=measured.environment, facts=asdict(measured.facts))
-    verdict = judge("a/b", [claim("temp_bytes <= 0.7 * reference", known_break=OLD)], measured, known, strict=True)
-    assert (verdict.status, verdict.fails) == (Status.SAME, False)
-    assert expected_failures(verdict) == []
-    (told,) = unexpected_passes(verdict)
-    assert told == f"holds unexpectedly: temp_bytes ≤ 0.7 × reference ({OLD}); remove its known_break"
-    assert told in summary([verdict], width=None)[0][2]
-
-
-def test_another_fault_of_an_excused_case_is_red():
-    measured = now(temp_bytes=20_000, host_callbacks=1)
-    claims = [claim("temp_bytes <= 0.7 * reference", known_break=OLD), claim("host_callbacks == 0")]
-    verdict = judge("a/b", claims, measured, None, strict=False)
-    assert (verdict.status, verdict.fails) == (Status.REGRESSED, True)
+    verdict = judge("a/b", [EXCUSED], measured, known, strict=True)
+    assert (verdict.status, verdict.fails) == (status, False)
+    assert (expected_failures(verdict), unexpected_passes(verdict)) == (broken, holds)
+    assert [*broken, *holds][0] in summary([verdict], width=None)[0][2]
+    assert judge("a/b", [EXCUSED], measured, None, strict=False).status is Status.NO_BASELINE
+    faulty = now(temp_bytes=temp_bytes, host_callbacks=1)
+    assert judge("a/b", [EXCUSED, claim("host_callbacks == 0")], faulty, None, strict=False).status is Status.REGRESSED
 
 
 @pytest.mark.parametrize(
