@@ -163,6 +163,7 @@ def test_sides_that_are_alike_are_told(repository, search, capsys):
         ([NODE], "expected a case and a good side: jaxgate bisect CASE --good REV"),
         ([NODE, "--good", "nope"], "expected a revision that git knows, found nope"),
         ([NODE, "--good", "main"], "as --good and as --bad"),
+        (["--good", "main", NODE], "as --good and as --bad"),  # it may stand after the options
         ([NODE, "--good", "main", "--bad", "main~1"], "expected --good to be an ancestor of --bad"),
         ([NODE, "--good", "main~1", "--fact", "temp"], "did you mean temp_bytes"),
         ([NODE, "--good", "main~1", "--with", "no.py"], "expected a file or folder to copy, found none: --with no.py"),
@@ -205,12 +206,6 @@ def test_a_damaged_state_is_one_line(repository, search, cache, capsys):
     assert cli.main(["bisect", "--reset"]) == 0
     assert not (cache / "bisect").exists()
     assert "removed" in capsys.readouterr().out
-
-
-def test_the_case_may_stand_after_the_options(repository, capsys):
-    repository(small)
-    assert cli.main(["bisect", "--good", "main", NODE]) == 2
-    assert "as --good and as --bad" in capsys.readouterr().err
 
 
 TESTS = ["test_model.py::test_step", "a/test_scan.py::test_scan[rnn-of-3]", "b/test_scan.py::test_scan[rnn-of-3]"]

@@ -118,53 +118,48 @@ def test_a_revision_that_cannot_be_measured_is_skipped_and_said_so(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("temp", "changes", "why"),
     [
-        ({"signature": (*SIGNATURE[:1], argument("batch", "float32[16,64]", 4096))}, "other arguments"),
-        ({"hardware": OTHER_CPU}, "it ran on cpu-intel-xeon-1, the good side on cpu-amd-epyc-1"),
+        (JUMP, {"signature": (*SIGNATURE[:1], argument("batch", "float32[16,64]", 4096))}, "other arguments"),
+        # Where a GPU is taken JAX falls back to the CPU.
+        (JUMP, {"hardware": OTHER_CPU}, "it ran on cpu-intel-xeon-1, the good side on cpu-amd-epyc-1"),
+        ([20_000] * 4 + [None] + [40_000] * 4, {}, "temp_bytes is not known there"),
     ],
-    ids=["other arguments", "where a GPU is taken JAX falls back to the CPU"],
+    ids=["other arguments", "other hardware", "the fact is not known"],
 )
-def test_one_that_cannot_be_compared_is_skipped(tmp_path, change, why):
-    (probe, *_) = start(Measured(JUMP, r4=change), tmp_path).run().state.probes
+def test_one_that_cannot_be_compared_is_skipped(tmp_path, temp, changes, why):
+    probe, *_ = start(Measured(temp, r4=changes), tmp_path).run().state.probes
     assert probe.mark is Mark.SKIPPED
     assert why in probe.why
 
 
-def test_a_fact_that_is_not_known_there_is_no_answer(tmp_path):
-    answer = start(Measured([20_000] * 4 + [None] + [40_000] * 4), tmp_path).run()
-    assert answer.state.probes[0].mark is Mark.SKIPPED
-
-
-SAME_FACTS = {"sides": ()}
 SLOW = {8: Status.SLOWER, 4: Status.SAME, 6: Status.SLOWER, 5: Status.SLOWER}
 
 
+def by_time(times=SLOW, programs=range(9), **changes):
+    """Revisions of which each is another program, so that each is duelled."""
+    return Measured(programs=programs, times=times, **{"sides": (), **changes})
+
+
 def test_a_duel_decides_where_no_fact_moved(tmp_path):
-    """Each revision is another program: each is duelled."""
-    measured = Measured(programs=range(9), times=SLOW, **SAME_FACTS)
+    measured = by_time()
     answer = start(measured, tmp_path).run()
-    assert answer.first_bad == ("r5",)
+    assert (answer.first_bad, answer.text) == (("r5",), "red r5")
     assert measured.duels == ["r8", "r4", "r6", "r5"]
-    assert answer.text == "red r5"
     assert [probe.figure for probe in answer.state.probes] == [1.0, 1.2, 1.2]
 
 
 def test_a_program_that_was_met_before_is_not_duelled(tmp_path):
-    measured = Measured(programs=[0] * 5 + [1] * 4, times=SLOW, **SAME_FACTS)
+    measured = by_time(programs=[0] * 5 + [1] * 4)
     answer = start(measured, tmp_path).run()
-    assert answer.first_bad == ("r5",)
-    assert measured.duels == ["r8"]
-    assert [probe.why for probe in answer.state.probes] == [
-        "same program as r0", "same program as r8", "same program as r8",
-    ]  # fmt: skip
+    assert (answer.first_bad, measured.duels) == (("r5",), ["r8"])
+    assert [probe.why for probe in answer.state.probes] == [f"same program as {one}" for one in ("r0", "r8", "r8")]
 
 
 def test_a_duel_that_does_not_decide_is_run_again_then_skipped(tmp_path):
-    once = {**SLOW, 4: [Status.UNDECIDED, Status.SAME]}
-    assert start(Measured(programs=range(9), times=once, **SAME_FACTS), tmp_path / "1").run().first_bad == ("r5",)
-    never = {**SLOW, 4: Status.UNDECIDED, 3: Status.SAME}
-    answer = start(Measured(programs=range(9), times=never, **SAME_FACTS), tmp_path / "2").run()
+    once = by_time({**SLOW, 4: [Status.UNDECIDED, Status.SAME]})
+    assert start(once, tmp_path / "1").run().first_bad == ("r5",)
+    answer = start(by_time({**SLOW, 4: Status.UNDECIDED, 3: Status.SAME}), tmp_path / "2").run()
     assert answer.state.probes[0].mark is Mark.SKIPPED
     assert answer.first_bad == ("r4", "r5")
 
@@ -172,7 +167,7 @@ def test_a_duel_that_does_not_decide_is_run_again_then_skipped(tmp_path):
 @pytest.mark.parametrize(("sees", "mark"), [(0.09, Mark.GOOD), (0.11, Mark.SKIPPED)])
 def test_a_duel_that_would_have_shown_half_of_the_slow_down_decides(tmp_path, sees, mark):
     """The bad side takes 1.2 times as long: what is searched for was not there, though less could not be told."""
-    measured = Measured(programs=range(9), times={**SLOW, 4: Status.UNDECIDED, 3: Status.SAME}, **SAME_FACTS)
+    measured = by_time({**SLOW, 4: Status.UNDECIDED, 3: Status.SAME})
     measured.sees = sees
     assert start(measured, tmp_path).run().state.probes[0].mark is mark
 
@@ -180,7 +175,7 @@ def test_a_duel_that_would_have_shown_half_of_the_slow_down_decides(tmp_path, se
 @pytest.mark.parametrize("time", [Status.SAME, Status.UNDECIDED])
 def test_sides_that_are_alike_end_the_search(tmp_path, time):
     """It says so, with what is known of time, and tries nothing between."""
-    measured = Measured(times={8: time}, **SAME_FACTS)
+    measured = by_time({8: time}, [0] * 9)
     with pytest.raises(AlikeError, match=f"no fact is worse or better on the bad side.*; time is {time}: why"):
         start(measured, tmp_path).run()
     assert measured.asked == ["r0", "r8"]
@@ -201,7 +196,7 @@ def test_sides_that_take_other_arguments_cannot_be_compared(tmp_path):
 
 def test_a_slow_down_comes_before_a_fact_that_is_better(tmp_path):
     better = replace(TEMP, status=Status.IMPROVED, now=10_000)
-    answer = start(Measured(programs=range(9), times=SLOW, sides=(better,)), tmp_path / "1").run()
+    answer = start(by_time(sides=(better,)), tmp_path / "1").run()
     assert answer.state.quantity.clocked
     fell = Measured([20_000] * 5 + [10_000] * 4, times={8: Status.SAME}, sides=(better,))
     answer = start(fell, tmp_path / "2").run()

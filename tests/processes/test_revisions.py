@@ -160,80 +160,63 @@ def test_recordings_of_two_environments_are_compared_by_their_facts(made):
     assert "--perf-against jax==1" in found.text
 
 
-JUDGED = {
-    "case": CASE,
-    "time": {"status": "SLOWER", "ratio": 1.2, "sees": 0.07, "reason": "20 of 20", "confirmed": [1.2, 1.19]},
-    "findings": [
-        {
-            "kind": "time",
-            "name": "run_ns",
-            "status": "SLOWER",
-            "now": 2,
-            "against": 1,
-            "allowed": 1.1,
-            "recorded": None,
-            "detail": "",
-        }
-    ],
-    "text": "red",
-}
+TIME = {"status": "SLOWER", "ratio": 1.2, "sees": 0.07, "reason": "20 of 20", "confirmed": [1.2, 1.19]}
+FOUND = {"kind": "time", "name": "run_ns", "status": "SLOWER", "now": 2, "against": 1, "allowed": 1.1}
+JUDGED = {"case": CASE, "time": TIME, "findings": [{**FOUND, "recorded": None, "detail": ""}], "text": "red"}
 
 
-def test_a_run_judges_a_revision_against_the_good_side(made, tmp_path):
+@pytest.fixture
+def compared(made):
+    """Compare by the clock what both revisions recorded, where a run judges these cases; remembers how it was asked."""
+
+    def compare(option, *cases, revision="jax-2"):
+        def judge(side, test, against, folder):
+            compare.asked = against
+            return {"cases": cases}
+
+        revisions, _ = made(baseline(), within=Two([option]), judge=judge)
+        for one in ("jax-1", "jax-2"):
+            revisions.measure(one)
+        return revisions.compare(revision, timed=True)
+
+    return compare
+
+
+def test_a_run_judges_a_revision_against_the_good_side(compared, tmp_path):
     """With the options of its range; of its cases the one that is searched for counts."""
-    asked = []
-
-    def judge(side, test, against, folder):
-        asked.append(against)
-        return {"cases": [{**JUDGED, "case": "scan/lstm"}, JUDGED]}
-
-    revisions, _ = made(baseline(), within=Two(["--with"]), judge=judge)
-    for revision in ("jax-1", "jax-2"):
-        revisions.measure(revision)
-    found = revisions.compare("jax-2", timed=True)
+    found = compared("--with", {**JUDGED, "case": "scan/lstm"}, JUDGED)
     assert (found.time, found.ratio, found.text) == (Status.SLOWER, 1.2, "red")
-    assert asked == [["--with", str(tmp_path / "recorded/jax-1")]]
+    assert compared.asked == ["--with", str(tmp_path / "recorded/jax-1")]
 
 
 @pytest.mark.parametrize(
     ("option", "status"), [("--perf-baselines=a", Status.UNDECIDED), ("--perf-against=a", Status.SLOWER)]
 )
-def test_a_slow_down_that_nobody_confirmed_decides_nothing(made, option, status):
+def test_a_slow_down_that_nobody_confirmed_decides_nothing(compared, option, status):
     """Where a fact is red besides, a run confirms no time; launches of two environments are fresh processes themselves."""
-    alone = {**JUDGED, "time": {**JUDGED["time"], "confirmed": []}}
-    revisions, _ = made(baseline(), within=Two([option]), judge=lambda *_: {"cases": [alone]})
-    for revision in ("jax-1", "jax-2"):
-        revisions.measure(revision)
-    found = revisions.compare("jax-2", timed=True)
+    found = compared(option, {**JUDGED, "time": {**TIME, "confirmed": []}})
     assert found.time is status
     assert (found.sees is None) is (status is Status.UNDECIDED)
 
 
-def test_a_run_that_judges_nothing_is_one_line(made):
-    revisions, _ = made(baseline(), within=Two(["--with"]), judge=lambda *_: {"cases": []})
-    for revision in ("jax-1", "jax-2"):
-        revisions.measure(revision)
+def test_a_run_that_judges_nothing_is_one_line(compared):
     with pytest.raises(NotMeasuredError, match="nothing was judged of scan/rnn"):
-        revisions.compare("jax-2", timed=True)
+        compared("--with")
     with pytest.raises(NotMeasuredError, match="it was not recorded"):
-        revisions.compare("jax-3", timed=True)
+        compared("--with", revision="jax-3")
 
 
 def test_a_case_may_move_by_its_own_tolerance_from_release_to_release(made):
     """As everywhere: what its workload allows is no regression."""
     (good, _), (bad, _) = made(baseline()), made(baseline(facts={"temp_bytes": 90_000}))
-    bad._record = noting(bad._record, Tolerance(fact="temp_bytes", relative=9.0, why="measured"))
-    good.measure("jax-1")
-    bad.measure("jax-2")
-    found = bad.compare("jax-2", timed=False)
-    assert [finding.name for finding in found.findings if finding.status is Status.REGRESSED] == []
-
-
-def noting(record, tolerance):
-    """A recorder that notes a tolerance, as a process that records does."""
+    record, tolerance = bad._record, Tolerance(fact="temp_bytes", relative=9.0, why="measured")
 
     def noted(side, chosen, into):
         add_note(Path(side.environment[NOTES_INTO]), CaseNote(case=CASE, test=chosen.paths[0], tolerances=(tolerance,)))
         return record(side, chosen, into)
 
-    return noted
+    bad._record = noted
+    good.measure("jax-1")
+    bad.measure("jax-2")
+    found = bad.compare("jax-2", timed=False)
+    assert Status.REGRESSED not in {finding.status for finding in found.findings}

@@ -44,9 +44,10 @@ def recorded(project, compilers):
 
 
 def test_an_unchanged_program_is_the_same(recorded, lab, compilers):
-    """Nothing is called, timed or started; the compiler is let go of."""
+    """Nothing is called, timed, started or estimated; the compiler is let go of."""
     result = recorded.run(ON)
     assert (result.code, lab.duelled, lab.launched) == (0, [], [])
+    assert "estimate" not in result.text
     result.shows(
         "1 case: 1 SAME", "Compiled for cpu:v5e:1x1 and not called: facts and claims gate, no time and no result."
     )
@@ -73,9 +74,7 @@ def test_a_step_that_needs_more_memory_is_red_and_names_why(recorded, lab):
 
 
 def test_the_least_time_is_shown_where_it_is_asked_for(recorded):
-    """With ``-v`` below the line of a case, always for machines; a run as usual has no word of it."""
-    quiet = recorded.run(ON)
-    assert "estimate" not in quiet.text
+    """With ``-v`` below the line of a case, always for machines."""
     result = recorded.run(ON, "-v")
     result.shows("SAME", "estimate: at least", "bound by memory", "communication none)")
     (case,) = json.loads((recorded.path / "perf-artifacts/results.json").read_text())["cases"]
@@ -137,28 +136,16 @@ def test_another_compiler_is_no_change_of_the_code(recorded, lab):
 
 
 @pytest.mark.parametrize(("limit", "code"), [("9e9", 0), ("9", 1)])
-def test_claims_about_calls_are_left_to_a_device(project, compilers, limit, code):
-    """They are counted; those about memory are judged."""
-    claims = ("python_calls <= 3", "compile_ns <= 10", f"temp_bytes <= {limit}")
-    stated = f"claims=[{', '.join(f'jaxgate.claim({one!r})' for one in claims)}], donate='ws'"
-    project.write("test_model.py", MODEL.replace('donate="ws"', stated))
-    assert project.run(ON, "--perf-update").code == code
-    result = project.run(ON, "--no-perf-strict")
-    assert result.code == code
-    result.shows("2 claims need calls")
-
-
-@pytest.mark.parametrize(("limit", "code"), [("9e9", 0), ("9", 1)])
-def test_claims_about_what_the_compiler_does_not_count_are_left_out(project, lab, limit, code):
-    """What a library does is not counted: the line says of how many claims, and the others are judged."""
+def test_claims_that_no_compiler_decides_are_left_out(project, lab, limit, code):
+    """Those about calls, and about what a library does, which is not counted: the line says how many; others are judged."""
     lab.instruments["open_target"] = lambda target: CompilerHere(target, counts=False)
-    claims = ("xla_flops <= 10", f"temp_bytes <= {limit}")
+    claims = ("python_calls <= 3", "compile_ns <= 10", "xla_flops <= 10", f"temp_bytes <= {limit}")
     stated = f"claims=[{', '.join(f'jaxgate.claim({one!r})' for one in claims)}], donate='ws'"
     project.write("test_model.py", MODEL.replace('donate="ws"', stated))
     assert project.run(ON, "--perf-update").code == code
     result = project.run(ON, "--no-perf-strict")
     assert result.code == code
-    result.shows("1 claim needs a count of what libraries do")
+    result.shows("2 claims need calls", "1 claim needs a count of what libraries do")
 
 
 def test_a_count_that_is_gone_is_not_the_same(recorded, lab):
@@ -185,20 +172,13 @@ def test_what_the_compiler_cannot_decide_without_a_device_is_skipped(project, la
     result.shows("the compiler would have to try it out", "1 gate has no program there")
 
 
-def test_plain_python_is_skipped_and_says_why(project, compilers):
-    project.write("test_model.py", MODEL.replace('donate="ws"', "eager=True"))
-    result = project.run(ON, "-rs", "--no-perf-strict")
-    assert result.code == 0
-    result.shows("plain Python (eager=True) is not one program, so it is not compiled for cpu:v5e:1x1")
-    result.shows("1 gate has no program there, -rs says why")
-
-
 def test_what_had_a_program_is_not_left_out(recorded):
     """A case that becomes plain Python loses its gate there: red. One that never had a program there is fine, and counted."""
     recorded.write("test_other.py", MODEL.replace('donate="ws"', "eager=True"))
-    result = recorded.run(ON, "--perf-strict")
+    result = recorded.run(ON, "--perf-strict", "-rs")
     assert result.code == 0
-    result.shows("1 gate has no program there", "1 case: 1 SAME")
+    result.shows("1 gate has no program there, -rs says why", "1 case: 1 SAME")
+    result.shows("plain Python (eager=True) is not one program, so it is not compiled for cpu:v5e:1x1")
     recorded.edit("test_model.py", 'donate="ws"', "eager=True")
     result = recorded.run(ON, "--perf-strict")
     assert result.code == 1
