@@ -159,8 +159,9 @@ def sizes(text: str) -> list[int]:
 
 
 def numbers(text: str) -> list[str]:
-    """Whole numbers above 1 that stand alone, as written; bounds of loops are among them."""
-    return sorted({found for found in re.findall(r"dense<(\d+)> : tensor<u?i(?:32|64)>", text) if int(found) > 1})
+    """Whole numbers above 1 that stand alone, as written, largest first; bounds of loops are among them."""
+    found = {one for one in re.findall(r"dense<(\d+)> : tensor<u?i(?:32|64)>", text) if int(one) > 1}
+    return sorted(found, key=int, reverse=True)
 
 
 def _digest(op: Any, given: Sequence[str], place: int) -> str:
@@ -173,7 +174,11 @@ def _digest(op: Any, given: Sequence[str], place: int) -> str:
 def prepared(text: str, seats: Sequence[int]) -> str:
     """A program without calls, its inputs marked with their seats."""
     module = parse(text)
-    functions = {op.attributes["sym_name"].value: op.operation for op in module.body.operations if _is_function(op)}
+    functions = {
+        op.attributes["sym_name"].value: op.operation
+        for op in module.body.operations
+        if op.operation.name == "func.func"
+    }
     main = functions.pop("main")
     with context(), bindings().ir.Location.unknown():
         while calls := [op for op in inside(main) if op.name == "func.call"]:
@@ -186,10 +191,6 @@ def prepared(text: str, seats: Sequence[int]) -> str:
         program.seats, program.names = list(seats), [f"seat {seat}" for seat in seats]
         program.finish()
     return text_of(program.module)
-
-
-def _is_function(op: Any) -> bool:
-    return bool(op.operation.name == "func.func")
 
 
 def _edit(change: Callable[Concatenate[FlatProgram, P], bool]) -> Callable[Concatenate[str, P], str | None]:

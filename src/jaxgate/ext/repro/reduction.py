@@ -69,7 +69,7 @@ def moves() -> list[Move]:
         move("has smaller arrays", _sizes, resize, one_by_one=True),
         move(
             "counts less far",
-            _numbers,
+            lambda programs: flat.numbers("\n".join(programs)),
             lambda text, parts: flat.renumbered(text, parts[0], int(parts[0]) // 2),
             one_by_one=True,
         ),
@@ -134,12 +134,8 @@ def _loops(programs: Programs) -> list[str]:
 
 
 def _sizes(programs: Programs) -> list[str]:
-    found = sorted({size for text in programs for size in flat.sizes(text)}, reverse=True)
+    found = flat.sizes("\n".join(programs))
     return [f"{one}:{other}" for one in found for other in dict.fromkeys((one // 8, one // 2)) if other]
-
-
-def _numbers(programs: Programs) -> list[str]:
-    return sorted({number for text in programs for number in flat.numbers(text)}, key=int, reverse=True)
 
 
 def reduce_pair(
