@@ -15,6 +15,7 @@ from jaxgate.model.outcome import Outcome
 from jaxgate.report.results import results_json
 
 V5E, H200 = "tpu:v5e:2x4", "gpu:h200:8"
+BOTH = [f"--perf-target={V5E}", f"--perf-target={H200}"]
 
 
 def a_case(name="model/step", status="SAME", **about):
@@ -91,7 +92,7 @@ def test_one_page_shows_what_moved_and_where(played, tmp_path, capsys):
     run, _, left = played
     left[V5E] = a_run(1, a_case("model/step", "REGRESSED"), a_case("model/quiet"))
     left[H200] = a_run(0, a_case("model/step", "IMPROVED"), a_case("model/more", "WAIVED"))
-    assert run([f"--perf-target={V5E}", f"--perf-target={H200}"]) == 1
+    assert run(BOTH) == 1
     page = (tmp_path / "perf-artifacts/summary.md").read_text()
     assert "## ❌ jaxgate: 1 of 2 runs passed" in page
     assert "| `model/step` | ❌ REGRESSED `temp_bytes` 2 GB → 3 GB | ✅ IMPROVED `temp_bytes` 2 GB → 3 GB |" in page
@@ -109,7 +110,7 @@ def test_a_program_that_no_longer_fits_says_what_it_needs(played, tmp_path):
     detail = "asked for 270.0 GB, the device has 141.0 GB of memory"
     finding = {"name": "", "status": "RESOURCE_EXHAUSTED", "now": None, "against": None, "detail": detail}
     left[H200] = a_run(1, a_case(status="RESOURCE_EXHAUSTED", fails=True, findings=[finding]))
-    assert run([f"--perf-target={V5E}", f"--perf-target={H200}"]) == 1
+    assert run(BOTH) == 1
     page = (tmp_path / "perf-artifacts/summary.md").read_text()
     assert f"| `model/step` | ✅ SAME | ❌ RESOURCE&#95;EXHAUSTED {detail} |" in page.replace(
         "RESOURCE_", "RESOURCE&#95;"
@@ -123,13 +124,13 @@ def test_a_regression_that_was_seen_stands(played, codes, code):
     failing = {0: [], 1: [a_case(status="REGRESSED")], 2: [a_case()], 3: [a_case(status="NO_BASELINE", fails=True)]}
     for name, one in zip((V5E, H200), codes, strict=True):
         left[name] = a_run(one, *failing[one], unfit=["too little"] if one == 2 else [])
-    assert run([f"--perf-target={V5E}", f"--perf-target={H200}"]) == code
+    assert run(BOTH) == code
 
 
 def test_a_run_that_leaves_nothing_is_not_green(played, tmp_path, capsys):
     run, _, left = played
     left[H200] = None
-    assert run([f"--perf-target={V5E}", f"--perf-target={H200}"]) == 2
+    assert run(BOTH) == 2
     assert f"not fine: {H200} (exit code 2)" in capsys.readouterr().out
     assert "❌ `gpu:h200:8`: pytest ended with exit code 1 and judged nothing" in (
         tmp_path / "perf-artifacts/summary.md"
@@ -149,8 +150,7 @@ def test_what_is_no_set_of_targets_is_refused_before_anything_runs(played, capsy
 def test_until_all_runs_are_over_the_page_is_red_and_no_old_one_stands_for_a_broken_run(played, tmp_path):
     """A pipeline that is ended in between must not find the last one's page; nor is the folder somebody else's then."""
     run, _, left = played
-    targets = [f"--perf-target={V5E}", f"--perf-target={H200}"]
-    assert run(targets) == 0
+    assert run(BOTH) == 0
     (judge,) = [run.keywords["run"]]
     seen = []
 
@@ -159,7 +159,7 @@ def test_until_all_runs_are_over_the_page_is_red_and_no_old_one_stands_for_a_bro
         return judge(command, environ, limit_s)
 
     left[H200] = None
-    assert gate(targets, environ=run.keywords["environ"], run=watched) == 2
+    assert gate(BOTH, environ=run.keywords["environ"], run=watched) == 2
     assert all(page.startswith("## ❌ jaxgate: no result") for page in seen)
     page = (tmp_path / "perf-artifacts/summary.md").read_text()
     assert f"page of {V5E}" in page
@@ -201,5 +201,5 @@ def test_a_page_that_cannot_be_made_is_one_line(played, monkeypatch, capsys):
         raise KeyError("calls")
 
     monkeypatch.setattr("jaxgate.ext.targets.runs.results_page", broken)
-    assert run([f"--perf-target={V5E}", f"--perf-target={H200}"]) == 0
+    assert run(BOTH) == 0
     assert "perf-artifacts/report.html could not be made: KeyError: 'calls'" in capsys.readouterr().err
