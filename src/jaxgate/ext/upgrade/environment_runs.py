@@ -42,11 +42,11 @@ def both_sides(
     *,
     here: Mapping[str, str],
     made: Path,
-    remembered: Callable[[Name], Path],
+    caches: tuple[Path, Path],
 ) -> dict[Name, Side]:
     """This environment, whose variables are ``here``, and the other one, which is made in the folder ``made``.
 
-    ``remembered`` is the folder in which a side remembers references.
+    ``caches`` are the folders in which they remember references.
 
     Raises:
         UsageError: If the other environment cannot be made.
@@ -54,8 +54,8 @@ def both_sides(
     here = {**here, **LAUNCH}
     python, there = prepare_environment(asked, made, here)
     return {
-        "here": Side(project, here, option, Path(sys.executable), remembered("here")),
-        "there": Side(project, there, option, python, remembered("there")),
+        "here": Side(project, here, option, Path(sys.executable), caches[0]),
+        "there": Side(project, there, option, python, caches[1]),
     }
 
 
@@ -153,7 +153,9 @@ def run_environments(
         UsageError: If the other environment cannot be made, or one of them collects nothing.
     """
     progress("preparing the other environment")
-    sides = both_sides(project, asked, OPTION, here=here, made=cache, remembered=lambda name: into / f"cache-{name}")
+    sides = both_sides(
+        project, asked, OPTION, here=here, made=cache, caches=(into / "cache-here", into / "cache-there")
+    )
     seed = secrets.randbits(32)
     order = [*sides] * count
     random.Random(seed).shuffle(order)  # noqa: S311 - an order, not a secret

@@ -68,7 +68,7 @@ def record_upgrade(
         UsageError: If the other environment cannot be made, or one of them records nothing.
     """
     progress("making the other environment ready")
-    sides = both_sides(project, asked, WHAT, here=here, made=cache, remembered=lambda _: cache / "references")
+    sides = both_sides(project, asked, WHAT, here=here, made=cache, caches=(cache / "references",) * 2)
     found: dict[Name, SideRecord] = {}
     for name in sides:
         progress(f"recording the facts of {plural(len(tests), 'test')} {name}")
