@@ -75,8 +75,7 @@ def input_shardings(executable: jax.stages.Compiled) -> list[Any]:
     try:
         return list(executable._input_shardings_flat())  # noqa: SLF001 - what this file is for
     except AttributeError:
-        with _looked_into():
-            return list(executable.in_tree.flatten_up_to(executable.input_shardings))
+        return _looked_into(executable.in_tree, executable.input_shardings)
 
 
 def output_shardings(executable: jax.stages.Compiled) -> list[Any]:
@@ -88,14 +87,12 @@ def output_shardings(executable: jax.stages.Compiled) -> list[Any]:
     try:
         return list(executable._executable._out_shardings)  # noqa: SLF001 - what this file is for
     except AttributeError:
-        with _looked_into():
-            return list(executable.out_tree.flatten_up_to(executable.output_shardings))
+        return _looked_into(executable.out_tree, executable.output_shardings)
 
 
-@contextmanager
-def _looked_into() -> Iterator[None]:
+def _looked_into(tree: Any, shardings: Any) -> list[Any]:
     try:
-        yield
+        return list(tree.flatten_up_to(shardings))
     except Exception as error:
         raise InvalidCaseError(
             "reading the shardings",

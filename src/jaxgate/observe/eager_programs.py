@@ -23,7 +23,7 @@ from jaxgate.observe.execute.subjects import EagerSubject
 from jaxgate.observe.program.communication import Communication, read_communication
 from jaxgate.observe.tools import Tools
 from jaxgate.observe.trace.lowering import lower
-from jaxgate.observe.trace.stablehlo import Constant, value_dependent
+from jaxgate.observe.trace.stablehlo import value_dependent
 from jaxgate.observe.trace.stages import Program, compile_program, device_assignment, devices_of
 
 
@@ -99,11 +99,6 @@ class EagerPrograms:
         if not found or None in found.values():
             return None
         return "; ".join(f"{name}: {text}" for name, text in sorted(found.items()) if text)
-
-    @property
-    def constants(self) -> tuple[Constant, ...]:
-        """The large arrays that are compiled into them."""
-        return tuple(constant for one in self.programs for constant in one.program.structure.constants)
 
     @property
     def lines(self) -> dict[str, str]:

@@ -12,9 +12,8 @@ from jaxgate.observe.arguments.carry import with_next_args
 from jaxgate.observe.arguments.feeder import has_shapes, read_value
 from jaxgate.observe.arguments.static import given_leaves
 from jaxgate.observe.errors import NotOnTargetError, guarded
-from jaxgate.observe.execute.dispatches import dispatch_time
 from jaxgate.observe.execute.loop_turns import Turns, count_turns
-from jaxgate.observe.execute.samples import describe_retraces
+from jaxgate.observe.execute.samples import describe_retraces, dispatch_time
 from jaxgate.observe.execute.subjects import JittedSubject
 from jaxgate.observe.jax_extend import jax_extend
 from jaxgate.observe.machine.jax_settings import refuse_settings

@@ -70,7 +70,7 @@ def _measurement(
 ) -> Measurement:
     stepped, further, launched, called = calls.stepped, calls.further, calls.launched, calls.called
     device, each = subject.devices[0], [one.program for one in programs.programs]
-    signature = _signature(subject)
+    signature, constants = _signature(subject), [found for one in each for found in one.structure.constants]
     facts = Facts(
         jitted=int(is_jitted(computation.subject)),
         donated_bytes=sum(leaf.nbytes for leaf in signature if leaf.donated),
@@ -85,7 +85,7 @@ def _measurement(
     )
     culprits = Culprits(
         begins=begins_at(subject.function),
-        constants=describe_constants(programs.constants, subject.function, build, subject.given),
+        constants=describe_constants(constants, subject.function, build, subject.given),
         callbacks=tuple(dict.fromkeys(line for one in each for line in one.work.callback_lines)),
         retraces=(*stepped.retraces, *further.retraces),
         transfer_lines=launched.transfer_lines,

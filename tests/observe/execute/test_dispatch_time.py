@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxgate.observe import compat
-from jaxgate.observe.execute.dispatches import MAX_PAIRS, MIN_PAIRS, dispatch_time
+from jaxgate.observe.execute.samples import MAX_PAIRS, MIN_PAIRS, dispatch_time
 from jaxgate.observe.execute.subjects import JittedSubject
 from jaxgate.observe.trace.clocks import CLOCKS
 from jaxgate.observe.trace.lowering import lower

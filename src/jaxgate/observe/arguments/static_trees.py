@@ -75,7 +75,8 @@ def _parts(value: Any) -> list[_Part]:
 
 def _named(name: str, parts: Sequence[_Part], function: str) -> Iterator[tuple[str, _Part, list[str]]]:
     """Each part with a name and the paths of its leaves: the function itself, leading arguments, the rest of the call."""
-    own = next((leaf for part in parts for leaf in part.leaves if _is_called(leaf, function)), None)
+    leaves = (leaf for part in parts for leaf in part.leaves)
+    own = next((leaf for leaf in leaves if callable(leaf) and getattr(leaf, "__name__", None) == function), None)
     names = () if own is None else argument_names(own, _MAX_PARAMETERS)
     place = 0
     for index, part in enumerate(parts):
@@ -90,10 +91,6 @@ def _named(name: str, parts: Sequence[_Part], function: str) -> Iterator[tuple[s
             label = function if is_function else names[place]
             place += not is_function
         yield label, part, [path for path, _ in leaves_with_paths([part.numbered], {}, [label])]
-
-
-def _is_called(leaf: Any, name: str) -> bool:
-    return callable(leaf) and getattr(leaf, "__name__", None) == name
 
 
 def _renamed(seen: Sequence[ArgumentKey], part: _Part, paths: Sequence[str]) -> list[ArgumentKey]:

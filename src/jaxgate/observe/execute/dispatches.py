@@ -1,14 +1,10 @@
-"""What a call launches on devices, puts there and reads back, counted in a profile of it; and Python's part of its time.
+"""What a call launches on devices, puts there and reads back, counted in a profile of it.
 
 Only names and times of events are read: their statistics can abort the process where warnings are errors. The names are
 the runtime's own. Before each call a program of this file is launched, a number put and a result read, in the same
 profile: where these are not found, nothing is known of the call either. On CPU ``np.asarray`` and ``item`` share the
 array's memory and leave no event: only what stops the program to fetch a value is seen there. Lines of the project are
 marked as spans of the profile: whatever a line starts lies within its span.
-
-Python's part is timed in place: the subject as it is called, in turn with its own executable on the same arrays, so
-that what differs is how a call gets there: trees that are flattened, static arguments that are hashed. Eight such pairs
-of programs gave the same figure to a few µs on a machine with ten times the load that it has cores for.
 """
 
 from __future__ import annotations
@@ -21,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import quantiles
 from types import FrameType
 from typing import Any
 
@@ -29,15 +24,10 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxgate.observe.arguments.feeder import Call
 from jaxgate.observe.arguments.lockstep import ALONE, Lockstep
-from jaxgate.observe.arguments.static import dynamic_leaves
-from jaxgate.observe.compat import flat_executable, stop_trace
-from jaxgate.observe.errors import describe, guarded
-from jaxgate.observe.execute.subjects import JittedSubject
+from jaxgate.observe.compat import stop_trace
+from jaxgate.observe.errors import describe
 from jaxgate.observe.source_lines import is_project_file, places, short_path
-from jaxgate.observe.trace.clocks import Clock
-from jaxgate.observe.trace.stages import Program
 
 _LINE = "jaxgate: line "
 MAX_SPANS = 20_000
@@ -316,59 +306,3 @@ def _called(within: Sequence[str]) -> str:
     """Name of the jitted function that an event lies in; the innermost, as JAX calls helpers of its own."""
     names = (found[1] for outer in reversed(within) if (found := _CALLED.match(outer)))
     return next(names, "")
-
-
-MAX_PAIRS = 20
-MIN_PAIRS = 5
-BUDGET_NS = 50_000_000
-"""Time of all pairs together; a call that is too long for the fewest of them is not timed."""
-SPREAD_NS = 50_000
-"""Nothing is known if the middle half of the differences spreads wider than this, and than their median."""
-
-
-def dispatch_time(subject: JittedSubject, program: Program, *, call_ns: int, clock: Clock) -> int | None:
-    """Median time that a warm call takes longer than its executable, called with its arrays; never below 0.
-
-    Returns:
-        Nanoseconds; ``None`` if the call is too long, the times are too far apart, or this release of JAX has no
-        such call.
-    """
-    executable = flat_executable(program.executable)
-    if executable is None or 2 * MIN_PAIRS * call_ns > BUDGET_NS:
-        return None
-
-    def as_called(call: Call) -> int:
-        begin = clock()
-        jax.block_until_ready(subject.function(*call[0], **call[1]))
-        return clock() - begin
-
-    def flat(call: Call) -> int:
-        leaves = dynamic_leaves(program.lowered.stage, *call)
-        begin = clock()
-        jax.block_until_ready(executable(*leaves))
-        return clock() - begin
-
-    with guarded("timing Python's part of a call"):
-        try:
-            flat(subject.fresh())
-        except (TypeError, ValueError):  # it does not take what the function takes
-            return None
-        return _difference(lambda: as_called(subject.fresh()), lambda: flat(subject.fresh()))
-
-
-def _difference(ours: Callable[[], int], theirs: Callable[[], int]) -> int | None:
-    """Time both in turn, each first as often as the other."""
-    pairs: list[tuple[int, int]] = []
-    while len(pairs) < MAX_PAIRS:
-        if len(pairs) % 2:
-            other, one = theirs(), ours()
-        else:
-            one, other = ours(), theirs()
-        pairs.append((one, other))
-        if len(pairs) >= MIN_PAIRS and sum(map(sum, pairs)) > BUDGET_NS:
-            break
-    differences = [one - other for one, other in pairs]
-    low, middle, high = quantiles(differences, n=4)
-    if high - low > max(SPREAD_NS, middle):
-        return None
-    return max(0, round(middle))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 from collections import Counter, deque
 from collections.abc import Iterable
+from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
@@ -24,25 +25,19 @@ _DEPTH = 4
 """Containers within one another that are looked through, and of each of them so many."""
 
 
+@dataclass(slots=True)
 class LeftBehind:
     """Looks at the live arrays of this process after some steps, before and after what is in reference cycles is freed.
 
-    Attributes:
-        arrays: Arrays that each step has left behind and something holds, as far as all looks agree; ``None`` before there
-            were two.
-        cyclic_objects: Python objects in reference cycles that each step has made; ``None`` before there were two looks.
-        cyclic_arrays: Arrays that only the collector frees; ``None`` before there were two looks.
-        described: The arrays that are held, and by what, for people; empty if there are none.
-        cycles: What is in the cycles, for people; empty if there are none.
+    Counts are of each step, as far as all looks agree; ``None`` before there were two.
     """
 
-    def __init__(self) -> None:
-        self.arrays: int | None = None
-        self.cyclic_objects: int | None = None
-        self.cyclic_arrays: int | None = None
-        self.described = ""
-        self.cycles = ""
-        self._seen: set[int] | None = None
+    arrays: int | None = None  # what something holds
+    cyclic_objects: int | None = None  # Python objects in reference cycles
+    cyclic_arrays: int | None = None  # what only the collector frees
+    described: str = ""  # the arrays that are held, and by what, for people
+    cycles: str = ""  # what is in the cycles, for people
+    _seen: set[int] | None = None
 
     @property
     def any(self) -> bool:

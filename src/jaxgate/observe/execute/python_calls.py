@@ -81,7 +81,7 @@ class PythonEvents:
         A profiler, a debugger or a coverage tool of this thread has its place again afterwards. Collections of garbage
         are put off: JAX has a callback in them. NumPy is watched, as no event shows which arrays it is given, and so are waits.
         """
-        array: Any = _array_type()  # not while it counts
+        array = _array_type()  # not while it counts
         own = {name: getattr(np, name) for name in FROM_NUMPY}
         watchers = {name: self._watched(function) for name, function in own.items()}
         wait, watched_wait = array.block_until_ready, self._watched_wait(array.block_until_ready)
@@ -169,7 +169,7 @@ class PythonEvents:
         self._running.append(_Running(by_jax, project, name))
         line = f"{short_path(code.co_filename)}:{code.co_firstlineno}" if mine else ""
         self._add(name, by_jax=by_jax and above.by_jax, line=line)
-        if code is _item_of(_array_type()):
+        if code is getattr(_array_type().item, "__code__", None):
             self._read("item()", above)
 
     def _add(self, name: str, *, by_jax: bool, line: str = "") -> None:
@@ -208,7 +208,7 @@ _RUN = PythonEvents.run.__code__
 
 
 @cache
-def _array_type() -> type:
+def _array_type() -> Any:
     """The class of every array that lies on devices."""
     with jax.transfer_guard("allow"):
         return type(jax.device_put(np.float32(0)))
@@ -218,10 +218,6 @@ def _wrapped_name(frame: FrameType) -> str:
     """The function of JAX that a wrapper around all of them calls: ``jax._src.api.jit``."""
     function = frame.f_locals.get("fun")
     return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', _WRAPPER)}"
-
-
-def _item_of(array: Any) -> CodeType | None:
-    return getattr(array.item, "__code__", None)
 
 
 def _name_of(function: Any) -> str:
