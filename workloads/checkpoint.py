@@ -71,8 +71,6 @@ def one_by_one(kept: Tree, like: Tree) -> Tree:
 
 @CASES.workload("state-put-back-between-two-steps-at-once-vs-leaf-by-leaf", sizes=SIZES)
 def between(size: Extent) -> Computation:
-    """A step, a restore of what it gave, and the step after it."""
-
     def job(back: Callable[[Tree, Tree], Tree]) -> Callable[..., Any]:
         run = jax.jit(step)
 
@@ -99,7 +97,6 @@ def between(size: Extent) -> Computation:
 
 @CASES.workload("step-after-a-restore-donated-vs-copied", sizes=SIZES)
 def after(size: Extent) -> Computation:
-    """What was put back is donated as what was made here."""
     kept, x, y = draw_inputs(size)
     here = jax.device_put(kept)
     args = (restored(kept, here), *jax.device_put((x, y)))

@@ -73,7 +73,6 @@ def make_inputs(size: Extent, optimiser: str) -> tuple[State, jax.Array, jax.Arr
 
 @CASES.workload("{optimiser}-step-donated-vs-copied", sweep=({"optimiser": "sgd"}, {"optimiser": "adamw"}), sizes=SIZES)
 def whole(size: Extent, optimiser: str) -> Computation:
-    """The step with its state donated, against the same step that copies."""
     step, args = train_step(optimiser), make_inputs(size, optimiser)
     return Computation(
         subject=jax.jit(step, donate_argnums=0),
@@ -146,17 +145,14 @@ IMAGES = sizes(images=(64, 1024), side=(32, 224))
 
 
 def values(size: Extent) -> int:
-    """Numbers in a batch."""
     return size.images * size.side * size.side * 3
 
 
 def brightened(images: jax.Array) -> jax.Array:
-    """Float images [images, side, side, 3] in the same shape and dtype: the buffer can be reused."""
     return 1.1 * images + 0.1
 
 
 def halved(images: jax.Array) -> jax.Array:
-    """Images float32 as bfloat16: four bytes become two."""
     return images.astype(jnp.bfloat16)
 
 
@@ -199,7 +195,6 @@ def lost(size: Extent) -> Computation:
 
 
 def preprocessing(size: Extent, change: Callable[[jax.Array], jax.Array]) -> Computation:
-    """A batch of images, donated to the function that prepares it, against one that is not donated."""
     images = drawing()((size.images, size.side, size.side, 3))
     return Computation(
         subject=jax.jit(change, donate_argnums=0),
@@ -227,8 +222,6 @@ def scanned(step: Step) -> Steps:
 
 
 def looped(step: Step) -> Steps:
-    """The same steps by a Python loop: one copy of the step for each."""
-
     def run(state: State, xs: jax.Array, ys: jax.Array) -> tuple[State, jax.Array]:
         losses = []
         for x, y in zip(xs, ys, strict=True):

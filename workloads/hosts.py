@@ -64,7 +64,6 @@ def step(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
 
 
 def trained(size: Extent, args: tuple[Any, ...], subject: Any, reference: Any, claims: list[Any]) -> Computation:
-    """A step whose parameters are its state."""
     return Computation(
         subject=subject,
         reference=reference,

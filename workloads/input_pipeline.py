@@ -58,12 +58,10 @@ BYTES = sizes(
 
 
 def pixels(size: Extent) -> int:
-    """Numbers in one image."""
     return size.side**2 * 3
 
 
 def make_params(size: Extent) -> Tree:
-    """Draw the two layers: NumPy arrays."""
     draw = drawing()
     return {
         "up": np.float32(pixels(size) ** -0.5) * draw((pixels(size), size.hidden)),
@@ -90,13 +88,11 @@ def loss_of(params: Tree, images: jax.Array, labels: jax.Array) -> jax.Array:
 
 
 def update(params: Tree, images: jax.Array, labels: jax.Array) -> tuple[Tree, jax.Array]:
-    """One step on a batch that is normalised."""
     loss, grads = jax.value_and_grad(loss_of)(params, images, labels)
     return descend(params, grads, RATE), loss
 
 
 def step(params: Tree, images: jax.Array, labels: jax.Array) -> tuple[Tree, jax.Array]:
-    """One step on a batch of bytes."""
     return update(params, normalised(images), labels)
 
 
@@ -106,7 +102,6 @@ def single(examples: Examples) -> list[tuple[Any, Any]]:
 
 
 def in_batches(examples: list[Any], size: int) -> Iterator[list[Any]]:
-    """So many at a time; the last batch may have fewer."""
     for start in range(0, len(examples), size):
         yield examples[start : start + size]
 
@@ -135,7 +130,6 @@ def prefetched(batches: Iterable[Examples]) -> Iterator[Examples]:
 
 @CASES.workload("input-batches-stacked-and-prefetched-vs-collated-by-jnp-asarray", sizes=SIZES)
 def loop(size: Extent) -> Computation:
-    """Batches that are stacked by NumPy and sent ahead, against examples sent one by one."""
     jitted = jax.jit(step, donate_argnums=0)
 
     def run(params: Tree, batches: Iterable[Examples]) -> tuple[Tree, jax.Array]:
@@ -189,8 +183,6 @@ def soft_step(params: Tree, images: jax.Array, wanted: jax.Array) -> tuple[Tree,
 
 @CASES.workload("input-augmented-inside-the-step-vs-eagerly-before-it", sizes=SIZES)
 def augmentation(size: Extent) -> Computation:
-    """Augmentation inside the step's program, against operations one by one before it."""
-
     def all_of_it(params: Tree, images: jax.Array, labels: jax.Array, key: jax.Array) -> tuple[Tree, jax.Array]:
         return soft_step(params, *augmented(images, labels, key, size.classes))
 
@@ -221,8 +213,6 @@ def augmentation(size: Extent) -> Computation:
 
 @CASES.workload("input-of-several-steps-in-one-call-vs-one-call-each", sizes=SIZES)
 def epoch(size: Extent) -> Computation:
-    """Steps over batches that are on the device: all in one loop, against a call for each."""
-
     def several(params: Tree, images: jax.Array, labels: jax.Array) -> Any:
         return jax.lax.scan(lambda params, batch: step(params, *batch), params, (images, labels))
 
@@ -280,7 +270,6 @@ Network = Callable[[Tree, jax.Array], jax.Array]
 
 
 def convolved(x: jax.Array, kernel: jax.Array, numbers: tuple[str, str, str]) -> jax.Array:
-    """A convolution that keeps the extents of its images."""
     return jax.lax.conv_general_dilated(x, kernel.astype(x.dtype), (1, 1), "SAME", dimension_numbers=numbers)
 
 
@@ -344,5 +333,4 @@ def compared(size: Extent, reference: Network) -> Computation:
 
 @CASES.workload("input-images-in-nhwc-vs-in-nchw", sizes=STACKS)
 def last(size: Extent) -> Computation:
-    """Channels last, against channels first in every layer."""
     return compared(size, channels_first)

@@ -47,8 +47,6 @@ def normed(x_ref: Any, scale_ref: Any, out_ref: Any) -> None:
 
 @CASES.workload("rms-norm-by-a-pallas-kernel-vs-by-hand", sizes=SIZES)
 def norm(size: Extent) -> Computation:
-    """A block of rows at a time."""
-
     def subject(x: jax.Array, scale: jax.Array) -> jax.Array:
         rows = pl.BlockSpec((size.block, size.width), lambda block: (block, 0))
         every = pl.BlockSpec((1, size.width), lambda _: (0, 0))
@@ -83,8 +81,6 @@ def layer(x_ref: Any, kernel_ref: Any, bias_ref: Any, out_ref: Any) -> None:
 
 @CASES.workload("product-bias-and-gelu-in-one-pallas-kernel-vs-by-hand", sizes=SIZES)
 def fused(size: Extent) -> Computation:
-    """A layer over a grid of blocks."""
-
     def subject(x: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
         return kernel_call(
             layer, x, kernel, bias,

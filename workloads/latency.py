@@ -77,7 +77,6 @@ BOTH = tuple({"calls": calls} for calls in CONTRACTS)
 
 @CASES.workload("latency-of-one-request-to-a-transformer-{calls}-vs-padded-to-8", sweep=BOTH, sizes=BLOCKS)
 def transformer(size: Extent, calls: str) -> Computation:
-    """One request alone, against one among zeros."""
     draw = drawing()
     params = [block_params(draw, size.width, 4 * size.width) for _ in range(size.layers)]
     network = partial(encode, heads=size.heads)
@@ -99,14 +98,12 @@ def transformer(size: Extent, calls: str) -> Computation:
 
 
 def make_layers(size: Extent) -> tuple[Any, Any]:
-    """The perceptron, and one request [1, width]."""
     draw = drawing()
     return jax.device_put((mlp_params(draw, size.width, size.layers), draw((1, size.width))))
 
 
 @CASES.workload("latency-of-one-request-to-an-mlp-blocked-vs-weights-in-the-program", sizes=LAYERS)
 def perceptron(size: Extent) -> Computation:
-    """Weights as arguments, against weights that the program has captured."""
     params, x = make_layers(size)
 
     def captured(_: Tree, x: jax.Array) -> jax.Array:
@@ -130,7 +127,6 @@ def perceptron(size: Extent) -> Computation:
 
 @CASES.workload("latency-of-one-request-in-one-program-vs-layer-by-layer", sizes=LAYERS)
 def in_one_program(size: Extent) -> Computation:
-    """All layers in one program, against a program for each layer."""
     whole, one_layer = jax.jit(mlp), jax.jit(mlp_layer)
 
     def at_once(params: Tree, x: jax.Array) -> jax.Array:

@@ -45,7 +45,6 @@ def by_every_expert(experts: jax.Array, tokens: jax.Array, of: jax.Array) -> jax
 
 @CASES.workload("tokens-sorted-by-expert-vs-by-every-expert", sizes=SIZES)
 def ragged(size: Extent) -> Computation:
-    """A layer of experts on one device."""
     draw = drawing()
     of = np.random.default_rng(1).integers(size.experts, size=size.tokens).astype(np.int32)
     experts = np.float32(size.width**-0.5) * draw((size.experts, size.width, size.width))

@@ -59,12 +59,10 @@ def cast(tree: Tree, dtype: Any) -> Tree:
 
 
 def make_params(size: Extent, dtype: Any = jnp.float32) -> Tree:
-    """Draw the perceptron."""
     return jax.device_put(cast(mlp_params(drawing(), size.width, size.layers), dtype))
 
 
 def make_samples(size: Extent, dtype: Any = jnp.float32, *, count: int = 1) -> Any:
-    """Draw samples, arrays [batch, width]; several of them as a tuple."""
     draw = drawing(1)
     drawn = tuple(draw((size.batch, size.width)).astype(dtype) for _ in range(count))
     return jax.device_put(drawn if count > 1 else drawn[0])
@@ -119,7 +117,6 @@ def widened_first(x: jax.Array, kernel: jax.Array) -> jax.Array:
 
 @CASES.workload("bfloat16-product-summed-in-float32-vs-widened-first", sizes=SIZES)
 def accumulated(size: Extent) -> Computation:
-    """The type of the sum is asked for, against operands that are made wider for its sake."""
     return Computation(
         subject=jax.jit(summed_wide),
         reference=jax.jit(widened_first),
@@ -162,7 +159,6 @@ def numbered(params: Tree, x: jax.Array) -> jax.Array:
 
 
 def typed(params: Tree, x: jax.Array) -> jax.Array:
-    """The same, every number an array of the type that it is meant to have."""
     root, half, one, slope = (jnp.asarray(number, x.dtype) for number in (math.sqrt(2.0), 0.5, 1.0, 0.8))
     for layer in params:
         gate = x @ layer["kernel"] / root + layer["bias"]
@@ -172,7 +168,6 @@ def typed(params: Tree, x: jax.Array) -> jax.Array:
 
 @CASES.workload("bfloat16-chain-with-python-numbers-vs-typed-ones", sizes=SIZES)
 def chain(size: Extent) -> Computation:
-    """Python numbers against typed ones."""
     return Computation(
         subject=jax.jit(numbered),
         reference=jax.jit(typed),
@@ -249,8 +244,6 @@ def loss_in(dtype: Any) -> Loss:
 
 
 def momentum_step(dtype: Any) -> Callable[..., Any]:
-    """One step with momentum; parameters and velocity stay in float32 whatever the products are in."""
-
     def step(state: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
         loss, grads = jax.value_and_grad(loss_in(dtype))(state["params"], x, y)
         velocity = jax.tree.map(lambda v, g: MOMENTUM * v + g, state["velocity"], grads)
@@ -261,7 +254,6 @@ def momentum_step(dtype: Any) -> Callable[..., Any]:
 
 @CASES.workload("bfloat16-step-with-float32-state-vs-float32", sizes=SIZES)
 def mixed(size: Extent) -> Computation:
-    """bfloat16 products and float32 state, against float32 throughout."""
     params = make_params(size)
     args = {"params": params, "velocity": jax.tree.map(jnp.zeros_like, params)}, *make_samples(size, count=2)
     return Computation(
@@ -307,7 +299,6 @@ def scaled_step(dtype: Any) -> Callable[..., Any]:
 
 @CASES.workload("float16-step-with-a-loss-scale-vs-float32", sizes=SIZES)
 def scaled(size: Extent) -> Computation:
-    """float16 products with a loss scale, against float32 throughout."""
     state = {"params": make_params(size), "scale": jnp.float32(FIRST_SCALE), "good": jnp.int32(0)}
     return Computation(
         subject=jax.jit(scaled_step(jnp.float16), donate_argnums=0),

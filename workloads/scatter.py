@@ -94,8 +94,6 @@ def messages(size: Extent) -> Computation:
 
 @CASES.workload("rows-of-a-table-written-in-place-vs-in-a-copy", sizes=SIZES)
 def written(size: Extent) -> Computation:
-    """Some rows of a donated table get new values, all in one operation."""
-
     def write(table: jax.Array, rows: jax.Array, at: jax.Array) -> jax.Array:
         return table.at[at].set(rows, unique_indices=True)
 

@@ -141,7 +141,6 @@ def served(size: Extent) -> Computation:
 
 @CASES.workload("a-token-of-each-slot-with-a-donated-cache-vs-copied", sizes=SIZES)
 def one_token(size: Extent) -> Computation:
-    """The program that a server runs most."""
     draw = drawing(1)
     cache = {name: draw((size.slots, size.longest, size.width)) for name in ("key", "value")}
     state = (cache, np.zeros(size.slots, np.int32), np.full(size.slots, size.longest // 2, np.int32))

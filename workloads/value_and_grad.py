@@ -36,7 +36,6 @@ SIZES = sizes(batch=(64, 4096), width=(64, 4096), layers=(4, 8), classes=(16, 10
 
 
 def forward_flops(size: Extent) -> int:
-    """Of one forward pass."""
     return 2 * size.batch * size.width * (size.layers * size.width + size.classes)
 
 
@@ -106,8 +105,6 @@ LOSSES: dict[str, Callable[[str | None], Loss]] = {
 
 
 def one_pass(loss_of: Loss) -> Pass:
-    """All of it from one forward pass."""
-
     def run(params: Tree, *rest: Any) -> tuple[jax.Array, Tree, Tree]:
         (loss, aux), grads = jax.value_and_grad(loss_of, has_aux=True)(params, *rest)
         return loss, aux, grads
@@ -116,8 +113,6 @@ def one_pass(loss_of: Loss) -> Pass:
 
 
 def two_passes(loss_of: Loss) -> Pass:
-    """The gradients, and a second forward pass for the loss and all else."""
-
     def run(params: Tree, *rest: Any) -> tuple[jax.Array, Tree, Tree]:
         grads, _ = jax.grad(loss_of, has_aux=True)(params, *rest)
         loss, aux = loss_of(params, *rest)
@@ -180,7 +175,6 @@ def computation(
 
 @CASES.workload("loss-and-accuracy-under-jit-in-one-pass-vs-two", sizes=SIZES)
 def under_jit(size: Extent) -> Computation:
-    """On one device."""
     args = jax.device_put((make_state(size), *make_batch(size)))
     return computation(
         size,
@@ -265,7 +259,6 @@ def two_programs(size: Extent) -> Computation:
 
 
 def through(kernels: jax.Array, x: jax.Array) -> jax.Array:
-    """All layers as one loop: kernels [layers, width, width], x [batch, width]."""
     hidden, _ = jax.lax.scan(lambda h, kernel: (jnp.tanh(h @ kernel), None), x, kernels)
     return hidden
 

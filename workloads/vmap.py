@@ -46,8 +46,6 @@ def batched(function: Callable[..., Any]) -> Batched:
 
 
 def looped(function: Callable[..., Any]) -> Batched:
-    """One copy of the function for every example."""
-
     def over_examples(params: Tree, xs: jax.Array, ys: jax.Array) -> Any:
         results = [function(params, x, y) for x, y in zip(xs, ys, strict=True)]
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *results)

@@ -44,7 +44,6 @@ State = tuple[jax.Array, jax.Array, jax.Array]
 
 
 def chunked(query: jax.Array, key: jax.Array, value: jax.Array, *, mask: Mask, block: int) -> jax.Array:
-    """Attention over one block of keys after the other."""
     batch, time, heads, head = query.shape
     at = jnp.arange(time)
 
@@ -77,7 +76,6 @@ LINEAR = (grows("temp_bytes", "text") <= 1, grows("stablehlo_ops", "text") <= 0)
 
 @CASES.workload("causal-attention-forward-over-blocks-of-keys-vs-all-at-once", sizes=SIZES)
 def forward(size: Extent) -> Computation:
-    """Blocks of keys against all scores at once."""
     return Computation(
         subject=jax.jit(partial(chunked, mask="causal", block=size.block)),
         reference=jax.jit(materialised("causal")),
@@ -97,7 +95,6 @@ def forward(size: Extent) -> Computation:
 
 @CASES.workload("causal-attention-gradient-over-blocks-of-keys-vs-all-at-once", sizes=SIZES)
 def gradient(size: Extent) -> Computation:
-    """Gradients through blocks that are computed again, against all scores kept."""
     query = shapes(size)[0]
     return Computation(
         subject=jax.jit(gradients(partial(chunked, mask="causal", block=size.block))),
@@ -215,7 +212,6 @@ def by_kernel(query: jax.Array, key: jax.Array, value: jax.Array, *, mask: Mask,
 
 @CASES.workload("causal-attention-forward-by-a-pallas-kernel-vs-by-hand", sizes=SIZES)
 def build(size: Extent) -> Computation:
-    """The kernel against the plain formula."""
     return Computation(
         subject=jax.jit(partial(by_kernel, mask="causal", block=size.tile)),
         reference=jax.jit(materialised("causal")),

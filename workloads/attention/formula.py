@@ -45,19 +45,11 @@ SIZES = sizes(
 
 
 def longer(size: Extent, times: int) -> Extent:
-    """The same with longer texts."""
     return size.but(time=times * size.time)
 
 
 def products_flops(size: Extent, products: int, *, queries: int | None = None, keys: int | None = None) -> int:
-    """FLOPs of products between queries and keys.
-
-    Args:
-        size: Of the attention.
-        products: How many; each multiplies as much as another.
-        queries: Of each text; all if not given.
-        keys: That meet each query, masked ones too; all if not given.
-    """
+    """FLOPs of so many products between queries and keys, masked ones too; all of a text unless their number is given."""
     met = (queries or size.time) * (keys or size.time)
     return products * 2 * size.batch * size.heads * met * size.head
 
@@ -110,12 +102,10 @@ def gradients(attend: Attend) -> Callable[..., Any]:
 
 
 def onwards(result: jax.Array, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What comes out are the next call's queries."""
     return result, *args[1:]
 
 
 def materialised(mask: Mask) -> Attend:
-    """The plain formula under a mask."""
     return partial(by_hand, mask=mask)
 
 
@@ -150,7 +140,6 @@ SWEEP: tuple[dict[str, Any], ...] = tuple(
 
 @CASES.workload("{mask}-attention-{direction}-by-jax.nn-vs-by-hand", sweep=SWEEP, sizes=SIZES)
 def whole(size: Extent, mask: Mask, direction: Direction) -> Computation:
-    """Attention of a text to itself, or its gradients."""
     query = shapes(size)[0]
     ways = by_library(size, mask), materialised(mask)
     forward = direction == "forward"

@@ -59,16 +59,7 @@ def compared(
     shard: bool = False,
     reference_sharded: bool | None = None,
 ) -> Computation:
-    """The whole composition against one that lacks a layer.
-
-    Args:
-        size: Extents.
-        lacking: The reference.
-        claims: What must hold beside ``ALWAYS``.
-        devices: In the mesh. A mesh of one is a mesh too: the program is the same.
-        shard: Whether each device holds a part of the optimiser's state only.
-        reference_sharded: Likewise of what the reference returns; as the subject unless said.
-    """
+    """The whole against one that lacks a layer; ``shard`` divides the optimiser's state over the devices."""
     mesh = grid(data=devices)
     # The epsilon keeps the update of an element whose gradient is nearly nothing from turning rounding into a sign.
     optimiser = optax.adamw(1e-3, eps=1e-4)
@@ -106,7 +97,6 @@ DEVICES = 8
 
 @CASES.workload("train-step-on-mesh-of-8-vs-one-device-s-work-on-each", sizes=SIZES, devices=DEVICES)
 def eight_devices(size: Extent) -> Computation:
-    """The batch divided over the devices, against each of them working through all of it."""
     return compared(
         size,
         Composition(spread=step.on_every_device),
@@ -123,7 +113,6 @@ def eight_devices(size: Extent) -> Computation:
 
 @CASES.workload("train-step-on-mesh-of-8-summed-once-vs-each-micro-batch", sizes=SIZES, devices=DEVICES)
 def summed_once(size: Extent) -> Computation:
-    """Gradients that meet after the last micro-batch, against gradients that meet after each."""
     return compared(
         size,
         Composition(spread=step.summed_each_time),
@@ -213,5 +202,4 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
 
 @CASES.workload("train-step-{layer}", sweep=tuple({"layer": layer} for layer in LACKING), sizes=SIZES)
 def without_one_layer(size: Extent, layer: str) -> Computation:
-    """The whole composition against one that lacks a layer."""
     return compared(size, LACKING[layer], CLAIMS[layer])

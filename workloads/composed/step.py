@@ -85,7 +85,6 @@ def plain_model(size: Extent, checkpoint: Checkpoint) -> Model:
 
 
 def abstract(size: Extent) -> Mixer:
-    """The module with shapes in place of arrays: touches no device and compiles nothing."""
     return nnx.eval_shape(lambda: Mixer(size, nnx.Rngs(0)))
 
 
@@ -115,7 +114,6 @@ def rematerialised(layer: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def stored(layer: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep everything that the way back needs."""
     return layer
 
 
@@ -191,7 +189,6 @@ def micro_batch_loop(gradients: Gradients, parts: int) -> Gradients:
 
 
 def whole_batch(gradients: Gradients, parts: int) -> Gradients:
-    """The whole batch as one."""
     del parts
     return gradients
 
@@ -247,17 +244,7 @@ class Composition:
     donated: bool = True  # whether parameters and optimiser state reuse their buffers
 
     def step(self, size: Extent, mesh: Mesh, optimiser: optax.GradientTransformation, shardings: Tree) -> Any:
-        """Compose them.
-
-        Args:
-            size: Extents.
-            mesh: With the axis ``data``.
-            optimiser: Makes one update of the averaged gradients.
-            shardings: Of the parameters and the optimiser state that the step returns.
-
-        Returns:
-            The jitted step: ``params, opt_state, x, y`` to the next two, the loss and its aux.
-        """
+        """Compose them: the jitted step, whose new state lies as ``shardings`` say, over a mesh with the axis ``data``."""
         gradients = self.gradients(self.examples(loss_of(self.model(size, self.checkpoint))))
         averages = self.spread(self.accumulate(gradients, size.micro_batches), mesh)
 

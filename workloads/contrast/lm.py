@@ -23,12 +23,10 @@ SIZES = sizes(
 
 
 def contrast(size: Extent) -> Contrast:
-    """The step, for each framework."""
     return contrast_of(model(size), rtol=1e-3)
 
 
 def model(size: Extent) -> Model:
-    """Each token's next one."""
     tokens, following = lm.make_batch(size)
     return Model(
         shapes=lm.abstract(size),
@@ -40,7 +38,6 @@ def model(size: Extent) -> Model:
 
 
 def in_torch(size: Extent) -> Any:
-    """The model in PyTorch."""
     from workloads.contrast.torch_models import LM  # noqa: PLC0415 - imports PyTorch, which not everybody has
 
     return LM(size)

@@ -16,7 +16,6 @@ SIZES = sizes(vit.SIZES, patch=(4, 16), width=(128, 768), layers=(4, 12), heads=
 
 
 def contrast(size: Extent) -> Contrast:
-    """The step, for each framework."""
     return contrast_of(model(size), rtol=1e-3)
 
 
@@ -33,7 +32,6 @@ def model(size: Extent) -> Model:
 
 
 def in_torch(size: Extent) -> Any:
-    """The model in PyTorch."""
     from workloads.contrast.torch_models import ViT  # noqa: PLC0415 - imports PyTorch, which not everybody has
 
     return ViT(size)

@@ -41,17 +41,14 @@ AGAINST = {"none": "batch", "model": "swapped", "hybrid": "swapped", "fsdp": "ba
 
 
 def mesh_of(name: str) -> Mesh:
-    """The mesh over the first devices of this machine."""
     return grid(**MESHES[name])
 
 
 def devices_of(name: str) -> int:
-    """How many devices a mesh has."""
     return prod(MESHES[name].values())
 
 
 def shardings(mesh: Mesh, specs: Tree) -> Tree:
-    """Shardings of a tree of partition specs."""
     return jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs, is_leaf=lambda leaf: isinstance(leaf, P))
 
 
@@ -160,7 +157,6 @@ def make_params(draw: Draw, size: Extent) -> list[dict[str, Any]]:
 
 
 def stored(layout: Layout, mesh: Mesh, pairs: int) -> Tree:
-    """Shardings of the parameters and of the samples."""
     return shardings(mesh, ([{"up": layout.up, "down": layout.down}] * pairs, layout.batch))
 
 
@@ -199,7 +195,6 @@ SWEEP = (
     SIZES,
 )
 def build(size: Extent, strategy: str, mesh: str) -> Computation:
-    """The step by a strategy, against collecting everything."""
     devices, layout = mesh_of(mesh), LAYOUTS[strategy]
     kernels, samples = stored(layout, devices, size.pairs)
     draw = drawing()

@@ -75,7 +75,6 @@ def resharding(size: Extent, change: str, mesh: str) -> Computation:
 
 
 def resharding_claims(change: str, mesh: str) -> tuple[Claim, ...]:
-    """What each change must cost, on any hardware."""
     each = {
         "rows-to-columns": (
             claim("collective_bytes == argument_bytes", "each device hands over its part: an all-to-all"),

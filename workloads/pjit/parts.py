@@ -46,7 +46,6 @@ def attention(size: Extent, mesh: Mesh | None, spec: P) -> Forward:
 
 
 def compiled(forward: Forward, mesh: Mesh) -> Callable[..., Any]:
-    """Under ``jax.jit``, tokens out as they came in."""
     return jax.jit(forward, out_shardings=shardings(mesh, TOKENS))
 
 
@@ -122,7 +121,6 @@ def train_step(mesh: Mesh | None, scores: P) -> Callable[..., tuple[Tree, jax.Ar
 
 
 def compiled_embedding(mesh: Mesh, table: P, scores: P) -> Callable[..., Any]:
-    """The step for a layout; the table comes back as it went in."""
     out = shardings(mesh, ({"table": table}, P()))
     return jax.jit(train_step(mesh, scores), donate_argnums=0, out_shardings=out)
 
@@ -189,7 +187,6 @@ def stack_step(mesh: Mesh | None, *, early: bool = False) -> Callable[..., tuple
 
 
 def compiled_stack(mesh: Mesh, *, early: bool) -> Callable[..., Any]:
-    """The step; parameters come back spread as they went in."""
     out = shardings(mesh, (STACKED, P()))
     return jax.jit(stack_step(mesh, early=early), donate_argnums=0, out_shardings=out)
 

@@ -94,7 +94,6 @@ MEMBERS = 16
 
 @CASES.workload("shard_map-in-jit-vs-by-itself", sizes=SIZES, devices=DEVICES)
 def under_jit(size: Extent) -> Computation:
-    """A function of each device's samples as one program, against operation by operation."""
     mesh = grid(data=DEVICES)
 
     def local(kernel: jax.Array, x: jax.Array) -> jax.Array:
@@ -173,7 +172,6 @@ COUNTED_APART = KnownBreak(
 
 
 def updated(params: Tree, moments: Tree, grads: Tree) -> tuple[Tree, Tree]:
-    """Momentum: the next moments and parameters."""
     moments = jax.tree.map(lambda m, g: 0.9 * m + g, moments, grads)
     return jax.tree.map(lambda p, m: p - 0.01 * m, params, moments), moments
 

@@ -38,7 +38,6 @@ def draw_inputs(size: Extent) -> tuple[Tree, Any, Any]:
 
 
 def train_step(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
-    """One step of gradient descent: the next parameters and the loss."""
     loss, grads = jax.value_and_grad(lambda p: squared_error(mlp(p, x), y))(params)
     return descend(params, grads, LEARNING_RATE), loss
 
@@ -50,7 +49,6 @@ DEVICES = 8
 
 @CASES.workload("batch-put-sharded-vs-through-the-first-device", sizes=SIZES, devices=DEVICES)
 def put_sharded(size: Extent) -> Computation:
-    """A batch of the host, sent to eight devices in parts, against the whole of it by way of the first one."""
     mesh = grid(data=DEVICES)
     everywhere, spread = NamedSharding(mesh, P()), NamedSharding(mesh, P("data"))
     step = jax.jit(mlp)
@@ -83,7 +81,6 @@ def put_sharded(size: Extent) -> Computation:
 
 @CASES.workload("parameters-kept-on-the-device-vs-sent-at-every-call", sizes=SIZES)
 def kept_params(size: Extent) -> Computation:
-    """Parameters that stay on the device, against NumPy arrays that are sent at every call."""
     step = jax.jit(mlp)
     params, x, _ = draw_inputs(size)
 
@@ -282,14 +279,11 @@ def interpolated(points: Any, values: Any, x: Any) -> Any:
 
 
 def ignored(loss: Any) -> None:
-    """What a logger is given; the numbers of a catalogue go nowhere."""
     del loss
 
 
 @CASES.workload("losses-returned-by-4-steps-vs-io-callback", sizes=SIZES)
 def logged(size: Extent) -> Computation:
-    """Steps in one program that returns all losses, against one that sends the host each of them."""
-
     def returning(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
         return jax.lax.scan(lambda p, _: train_step(p, x, y), params, length=STEPS)
 

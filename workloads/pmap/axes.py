@@ -65,7 +65,6 @@ def whole_step(shards: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Arra
 
 @CASES.workload("fsdp-step-on-shards-vs-one-device", sizes=SHARDED, devices=DEVICES)
 def fsdp(size: Extent) -> Computation:
-    """A step on shards, beside the same step on replicas."""
     mesh = line()
     draw = drawing()
     params = mlp_params(draw, size.width, DEEP)
@@ -188,7 +187,6 @@ def chosen(size: Extent, where: str) -> Computation:
 
 
 def placed_claims(out_axis: int | None) -> tuple[Claim, ...]:
-    """What broadcasting and mapping must cost, on any hardware."""
     sent = 1 if out_axis is None else 0
     return (
         claim("matmul_flops == reference", "every sample is computed on one device"),

@@ -90,7 +90,6 @@ def stacked_twin(one: Callable[[jax.Array], jax.Array]) -> Callable[..., Any]:
 
 @CASES.workload("{kind}-by-pmap", sweep=tuple({"kind": kind} for kind in COLLECTIVES), sizes=SIZES, devices=DEVICES)
 def moved(size: Extent, kind: str) -> Computation:
-    """A collective by ``pmap`` against its twin."""
     collective = COLLECTIVES[kind]
     twin = jax.jit(stacked_twin(collective.one))
     return Computation(
@@ -124,7 +123,6 @@ def adding_up(way: str, count: int) -> Callable[..., Any]:
     devices=DEVICES,
 )
 def all_reduce(room: Extent, nbytes: str, way: str) -> Computation:
-    """The sum of the devices' arrays."""
     each = SWEEP_BYTES[nbytes]
     count = min(DEVICES, room.nbytes // each)
     by_pmap = way == "pmap"
@@ -150,7 +148,6 @@ def all_reduce(room: Extent, nbytes: str, way: str) -> Computation:
 
 
 def beside_twin(way: str) -> tuple[Claim, ...]:
-    """What ``pmap`` must cost beside its twin."""
     if way != "pmap":
         return ()
     return (

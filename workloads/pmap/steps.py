@@ -99,7 +99,6 @@ def whole_step(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Arra
 
 
 def momentum_step(state: tuple[Tree, Tree], x: jax.Array, y: jax.Array) -> tuple[tuple[Tree, Tree], jax.Array]:
-    """One replica's step with momentum: parameters and velocity in and out."""
     params, velocity = state
     loss, grads = jax.lax.pmean(gradients(params, x, y), AXIS)
     velocity = jax.tree.map(lambda v, g: DECAY * v + g, velocity, grads)
@@ -131,7 +130,6 @@ def computation(size: Extent, subject: Callable[..., Any], args: tuple[Any, ...]
     devices=DEVICES,
 )
 def against_one_device(size: Extent, way: str) -> Computation:
-    """The step of eight replicas against one device with all samples."""
     mesh = line()
     ways = {
         "pmap": jax.pmap(step, axis_name=AXIS, donate_argnums=0),
@@ -142,7 +140,6 @@ def against_one_device(size: Extent, way: str) -> Computation:
 
 @CASES.workload("step-with-donated-replicas-vs-copied", sizes=SIZES, devices=DEVICES)
 def donated(size: Extent) -> Computation:
-    """Parameters and velocity, a copy on each device, donated against copied once more at every step."""
     params, x, y = inputs(size, line())
     velocity = jax.tree.map(lambda leaf: jax.device_put(np.zeros(leaf.shape, np.float32), leaf.sharding), params)
     return computation(
@@ -197,7 +194,6 @@ def half_gradients(params: Tree, x: jax.Array, y: jax.Array) -> Tree:
 
 
 def widen(tree: Tree) -> Tree:
-    """Bring a tree back to float32."""
     return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), tree)
 
 
@@ -231,7 +227,6 @@ def evaluate_apart(params: Tree, x: jax.Array, y: jax.Array) -> jax.Array:
 
 @CASES.workload("step-with-bfloat16-gradients-reduced-vs-widened-first", sizes=SIZES, devices=DEVICES)
 def narrow(size: Extent) -> Computation:
-    """Gradients that travel in bfloat16 against gradients that are widened before."""
     return computation(
         size,
         jax.pmap(narrow_step, axis_name=AXIS, donate_argnums=0),
@@ -249,7 +244,6 @@ def narrow(size: Extent) -> Computation:
 
 @CASES.workload("metrics-reduced-as-one-vector-vs-one-by-one", sizes=SIZES, devices=DEVICES)
 def watched(size: Extent) -> Computation:
-    """Figures that travel as one vector against one by one."""
     return computation(
         size,
         jax.pmap(evaluate, axis_name=AXIS),

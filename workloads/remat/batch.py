@@ -80,7 +80,6 @@ def step_at(sizes: Mapping[Kind, Sizes], kind: Kind) -> Computation:
 
 @CASES.workload(f"{KIND}-{FORM}-remat-largest-batch-in-memory-vs-plain", sizes=BY_KIND, tolerances=TOLERANCES)
 def largest(sizes: Mapping[Kind, Sizes]) -> Computation:
-    """A step with remat against the plain one; asks both for the largest batch in the same memory."""
     size = sizes[KIND]
     layer = block(KIND, size)
     args = make_args(KIND, FORM, size, size.batch // 2)
@@ -149,7 +148,6 @@ def enlarged(sizes: Mapping[Kind, Sizes]) -> Computation:
 
 @CASES.workload(f"{KIND}-remat-in-a-scan-over-layers-vs-loop", sizes=BY_KIND, tolerances=TOLERANCES)
 def looped(sizes: Mapping[Kind, Sizes]) -> Computation:
-    """Remat in a scan over layers, against the same stacked layers taken one by one."""
     size = sizes[KIND]
     layer = block(KIND, size)
     unrolled = remat("unrolled", layer, POLICY)

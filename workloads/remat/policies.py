@@ -87,7 +87,6 @@ def transformer_block(params: Tree, x: jax.Array, heads: int) -> jax.Array:
 
 
 def block(kind: Kind, sizes: Sizes) -> Block:
-    """The block of a kind."""
     return mlp_block if kind == "mlp" else partial(transformer_block, heads=sizes.heads)
 
 
@@ -202,8 +201,6 @@ def remat(form: Form, layer: Block, policy: str) -> Stack:
 
 
 def train_step(network: Stack) -> Callable[..., tuple[Tree, jax.Array]]:
-    """One step of gradient descent, parameters in and out."""
-
     def step(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
         loss, grads = jax.value_and_grad(lambda p: squared_error(network(p, x), y))(params)
         return descend(params, grads, LEARNING_RATE), loss
@@ -212,7 +209,6 @@ def train_step(network: Stack) -> Callable[..., tuple[Tree, jax.Array]]:
 
 
 def amount(kind: Kind, sizes: Sizes, batch: int) -> Amount:
-    """What a step gets done."""
     return Amount(count=batch * sizes.time, unit="samples" if kind == "mlp" else "tokens")
 
 
@@ -231,7 +227,6 @@ SWEEP: tuple[dict[str, Any], ...] = tuple(
 
 @CASES.workload("{kind}-{form}-remat-that-saves-{policy}-vs-plain", sweep=SWEEP, sizes=BY_KIND, tolerances=TOLERANCES)
 def policy_step(sizes: Mapping[Kind, Sizes], kind: Kind, form: Form, policy: str) -> Computation:
-    """A training step with remat in each block, against the plain one."""
     size = sizes[kind]
     layer = block(kind, size)
     return Computation(
@@ -265,5 +260,4 @@ def claims(form: Form, policy: str) -> tuple[Claim, ...]:
 
 
 def undone(form: Form) -> KnownBreak | None:
-    """What is known of memory under remat in one form."""
     return UNDONE if form == "unrolled" else None

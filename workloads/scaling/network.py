@@ -50,8 +50,6 @@ def pair_of_layers(kernels: Tree, x: jax.Array) -> jax.Array:
 
 
 def one_by_one(pair: Layers) -> Layers:
-    """Pairs of layers written out: their kernels in a list."""
-
     def network(params: Tree, x: jax.Array) -> jax.Array:
         for kernels in params:
             x = pair(kernels, x)
@@ -70,7 +68,6 @@ def loss_of(network: Layers) -> Callable[[Tree, jax.Array, jax.Array], jax.Array
 
 
 def updated(state: Tree, grads: Tree) -> Tree:
-    """The state after one step of gradient descent with momentum."""
     momentum = jax.tree.map(lambda m, g: MOMENTUM * m + g, state["momentum"], grads)
     params = jax.tree.map(lambda p, m: p - RATE * m, state["params"], momentum)
     return {"params": params, "momentum": momentum}
@@ -80,8 +77,6 @@ PLAIN = one_by_one(pair_of_layers)
 
 
 def train_step(network: Layers = PLAIN) -> Callable[..., tuple[Tree, jax.Array]]:
-    """One step: state, inputs and targets to the new state and the loss."""
-
     def step(state: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
         loss, grads = jax.value_and_grad(loss_of(network))(state["params"], x, y)
         return updated(state, grads), loss
@@ -112,7 +107,6 @@ STATE, SAMPLES = P(), P("data")
 
 
 def compiled(mesh: Mesh) -> Callable[..., Any]:
-    """The step; the new state is on every device, as the old one was."""
     return jax.jit(train_step(), donate_argnums=0, out_shardings=shardings(mesh, (STATE, P())))
 
 
@@ -138,7 +132,6 @@ COUNTS = (1, 2, 4, 8)
 
 @on_devices(CASES, "data-parallel-step-strong-on-{devices}-vs-gathered", COUNTS, STRONG)
 def strong(size: Extent, devices: int) -> Computation:
-    """The same batch on any number of devices."""
     return data_parallel(
         size,
         devices,

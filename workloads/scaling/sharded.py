@@ -73,7 +73,6 @@ EACH_TIME = accumulated(exchanged(jax.value_and_grad(loss_of(PLAIN))))
 
 
 def compiled_accumulating(mesh: Mesh, averages: Averages) -> Callable[..., Any]:
-    """The step, each device with its samples."""
     spread = jax.shard_map(averages, mesh=mesh, in_specs=(P(), P(AXIS), P(AXIS)), out_specs=P())
 
     def step(state: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
@@ -128,7 +127,6 @@ def stacked(state: Tree) -> Tree:
 
 
 def state_in(spec: P) -> Tree:
-    """A layout of parameters and momentum."""
     kernels = {"up": spec, "down": spec}
     return {"params": kernels, "momentum": kernels}
 
@@ -159,7 +157,6 @@ def looped(pair: Layers) -> Layers:
 
 
 def compiled(mesh: Mesh, state: Tree, pair: Layers) -> Callable[..., Any]:
-    """The step; the new state lies where the old one did."""
     out = shardings(mesh, (state, P()))
     return jax.jit(train_step(looped(pair)), donate_argnums=0, out_shardings=out)
 

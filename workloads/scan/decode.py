@@ -50,7 +50,6 @@ SIZES = sizes(
 
 
 def width_of(size: Extent) -> int:
-    """Numbers that stand for a token."""
     return size.heads * size.head
 
 
@@ -78,7 +77,6 @@ def make_cache(size: Extent) -> Tree:
 
 
 def make_tokens(size: Extent) -> jax.Array:
-    """Draw the last token of each text."""
     drawn = np.random.default_rng(2).integers(size.vocabulary, size=size.batch, dtype=np.int32)
     return jax.device_put(drawn)
 
@@ -120,7 +118,6 @@ def to_logits(params: Tree, x: jax.Array) -> jax.Array:
 
 
 def greedily(logits: jax.Array, _: Tree) -> jax.Array:
-    """Choose the likeliest token."""
     return jnp.argmax(logits, axis=-1)
 
 
@@ -146,7 +143,6 @@ def following(result: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def make_args(size: Extent) -> tuple[Any, ...]:
-    """Model, cache, last token, and its position: half of the cache is filled."""
     return make_params(size), make_cache(size), make_tokens(size), jnp.int32(size.context // 2)
 
 
@@ -194,7 +190,6 @@ def draws(temperature: float, tokens: int) -> Tree:
     sizes=SIZES,
 )
 def sampling(size: Extent, temperature: float) -> Computation:
-    """Tokens drawn one after the other."""
     return decoding(size, by_chance, partial(draws, temperature))
 
 
@@ -207,7 +202,6 @@ def one_token(params: Tree, cache: Tree, token: jax.Array, position: jax.Array) 
 
 @CASES.workload("decode-of-one-token-with-its-cache-donated-vs-copied", sizes=SIZES)
 def single(size: Extent) -> Computation:
-    """One token in one call: the cache donated, against one that is copied."""
     return Computation(
         subject=jax.jit(one_token, donate_argnums=1),
         reference=jax.jit(one_token),

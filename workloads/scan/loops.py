@@ -46,13 +46,8 @@ def predicted_noise(params: Tree, x: jax.Array, time: jax.Array) -> jax.Array:
 def denoise(params: Tree, x: jax.Array, schedule: Tree, keys: jax.Array, *, turns: Turns) -> jax.Array:
     """Ancestral sampling (Ho et al., 2020): from noise x [batch, width] to samples, only the last is kept.
 
-    Args:
-        params: The denoiser's.
-        x: Noise.
-        schedule: For each step ``time``, ``keep`` (the share of the variance that stays in this step) and ``kept``
-            (what has stayed until here), [steps].
-        keys: A random key for each step, [steps].
-        turns: How turns are taken.
+    Each step [steps] has a key, and of the schedule a ``time``, the share of the variance that it keeps (``keep``) and that
+    was kept until here (``kept``).
     """
 
     def turn(x: jax.Array, given: Tree) -> tuple[jax.Array, None]:
@@ -74,7 +69,6 @@ def make_schedule(steps: int) -> Tree:
 
 @CASES.workload("denoising-over-{steps}-steps-scan-vs-loop", sweep=({"steps": 16},), sizes=SIZES)
 def denoising(size: Extent, steps: int) -> Computation:
-    """The chain in a scan, against one copy of the denoiser for each step."""
     draw = drawing()
     params = {
         "up": size.width**-0.5 * draw((size.width, size.hidden)),
@@ -194,7 +188,6 @@ def fixed_point(size: Extent) -> Computation:
 
 @CASES.workload(f"gradient-of-a-fixed-point-vs-{SOLVE}-unrolled-steps", sizes=SIZES)
 def gradient(size: Extent) -> Computation:
-    """A training step by the implicit gradient, against one back through every step."""
     return Computation(
         subject=jax.jit(train_step(implicit)),
         reference=jax.jit(train_step(unrolled)),
@@ -233,8 +226,6 @@ def at_once(start: jax.Array, decay: jax.Array, x: jax.Array) -> tuple[jax.Array
 
 
 def one_by_one(start: jax.Array, decay: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Take one step after the other; arguments and results as of ``at_once``."""
-
     def turn(state: jax.Array, given: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         state = given[0] * state + given[1]
         return state, state

@@ -64,7 +64,6 @@ SIZES = sizes(
 
 
 def cell(params: Params, hidden: jax.Array, x: jax.Array) -> jax.Array:
-    """One step of a plain recurrent network: hidden [batch, hidden], x [batch, features]."""
     return jnp.tanh(x @ params["input"] + hidden @ params["recurrent"] + params["bias"])
 
 
@@ -75,15 +74,12 @@ def scanned(params: Params, hidden: jax.Array, xs: jax.Array) -> jax.Array:
 
 
 def unrolled(params: Params, hidden: jax.Array, xs: jax.Array) -> jax.Array:
-    """Run the network with a Python loop: one copy of the body for every step."""
     for step in range(xs.shape[0]):
         hidden = cell(params, hidden, xs[step])
     return hidden
 
 
 def partly_unrolled(params: Params, hidden: jax.Array, xs: jax.Array, *, copies: int) -> jax.Array:
-    """Run the network with a body that holds several steps."""
-
     def turn(hidden: jax.Array, x: jax.Array) -> tuple[jax.Array, None]:
         return cell(params, hidden, x), None
 
@@ -92,8 +88,6 @@ def partly_unrolled(params: Params, hidden: jax.Array, xs: jax.Array, *, copies:
 
 
 def train_step(network: Network) -> Callable[..., tuple[Params, jax.Array]]:
-    """One SGD step through time, parameters in and out."""
-
     def step(params: Params, hidden: jax.Array, xs: jax.Array, targets: jax.Array) -> tuple[Params, jax.Array]:
         def loss_of(params: Params) -> jax.Array:
             return squared_error(network(params, hidden, xs), targets)
@@ -118,7 +112,6 @@ def make_inputs(size: Extent, steps: int) -> Any:
 
 
 def compiled_once(steps: int) -> tuple[Claim, ...]:
-    """What scan gives over the unrolled loop."""
     always = (
         claim(f"stablehlo_ops <= {6 / steps} * reference", "the loop holds its body once for each step, scan once"),
         claim("temp_bytes <= reference", "scan keeps no more than the loop"),
@@ -134,7 +127,6 @@ SWEEP = ({"steps": 32}, {"steps": LONG})
 
 @CASES.workload("rnn-forward-over-{steps}-steps-scan-vs-loop", sweep=SWEEP, sizes=SIZES)
 def forward(size: Extent, steps: int, network: Callable[..., jax.Array] = scanned) -> Computation:
-    """The forward pass; the last hidden state starts the next call."""
     params, hidden, xs, _ = make_inputs(size, steps)
     return Computation(
         subject=jax.jit(network),
@@ -172,7 +164,6 @@ def training(size: Extent, steps: int) -> Computation:
     sizes=SIZES,
 )
 def copies_of_the_body(size: Extent, copies: int, steps: int) -> Computation:
-    """The forward pass with several steps in each turn of the loop."""
     return replace(
         forward(size, steps, partial(partly_unrolled, copies=copies)),
         claims=[
@@ -207,8 +198,6 @@ def lstm_cell(params: Tree, state: Tree, x: jax.Array) -> Tree:
 
 
 def network(turns: Turns) -> Callable[[Tree, Tree, jax.Array], Tree]:
-    """The network over a sequence xs [steps, batch, features]: the state after its last step."""
-
     def run(params: Tree, state: Tree, xs: jax.Array) -> Tree:
         state, _ = turns(lambda state, x: (lstm_cell(params, state, x), None), state, xs)
         return state
@@ -217,7 +206,6 @@ def network(turns: Turns) -> Callable[[Tree, Tree, jax.Array], Tree]:
 
 
 def lstm_inputs(size: Extent, steps: int, dtype: str) -> Any:
-    """Draw parameters, the first state, the sequence and the targets."""
     draw = drawing()
     shape = size.batch, size.hidden
     params = {
@@ -239,7 +227,6 @@ NO_WIDER = claim("widened_bytes <= reference", "only what the memory adds up is 
     sizes=LSTM,
 )
 def lstm_forward(size: Extent, steps: int, dtype: str) -> Computation:
-    """The forward pass; the last state starts the next call."""
     params, state, xs, _ = lstm_inputs(size, steps, dtype)
     rtol = size.rtol if dtype == "float32" else NARROW_RTOL
     return Computation(

@@ -60,16 +60,7 @@ def encoder_params(draw: Draw, size: Extent) -> Tree:
 
 
 def encode(params: Tree, tokens: jax.Array, lengths: jax.Array) -> jax.Array:
-    """Read texts.
-
-    Args:
-        params: As drawn by ``encoder_params``.
-        tokens: Numbers [texts, length]; what they are beyond the end of a text does not matter.
-        lengths: Tokens of each text [texts]; of a row without a text 0.
-
-    Returns:
-        Float[Array, "texts outputs"].
-    """
+    """Read texts: tokens [texts, length], of which ``lengths`` [texts] are real (0 of a row without a text), to [texts, outputs]."""
     real = jnp.arange(tokens.shape[1]) < lengths[:, None]
     x = params["embedding"][tokens]
     x = x + attend(params, x, real)
@@ -92,17 +83,11 @@ def draw_tokens(size: Extent, seed: int, count: int) -> np.ndarray[Any, Any]:
 
 
 def make_params(size: Extent) -> Tree:
-    """Draw the network and put it on the device."""
     return jax.device_put(encoder_params(drawing(), size))
 
 
 def cycle(following: list[tuple[Any, ...]], lengths: int) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """Batches in turn, again and again, distinguished by their lengths: a stream that remembers nothing.
-
-    Args:
-        following: The arguments of each turn.
-        lengths: Which of them holds the lengths.
-    """
+    """Batches in turn, again and again, told apart by their lengths: a stream that remembers nothing."""
     keys = [tuple(np.asarray(batch[lengths]).tolist()) for batch in following]
     after = dict(zip(keys, following[1:] + following[:1], strict=True))
     return lambda args: after[tuple(np.asarray(args[lengths]).tolist())]
@@ -120,8 +105,6 @@ Encoder = Callable[[Tree, jax.Array, jax.Array], jax.Array]
 
 
 def train_step(encoder: Encoder) -> Callable[..., tuple[Tree, jax.Array]]:
-    """One step of gradient descent, parameters in and out."""
-
     def step(params: Tree, tokens: jax.Array, lengths: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
         loss, grads = jax.value_and_grad(lambda p: squared_error(encoder(p, tokens, lengths), y))(params)
         return descend(params, grads, LEARNING_RATE), loss
@@ -130,8 +113,6 @@ def train_step(encoder: Encoder) -> Callable[..., tuple[Tree, jax.Array]]:
 
 
 def filled_up(longest: int) -> Encoder:
-    """Fill all texts up to one length."""
-
     def encoder(params: Tree, tokens: jax.Array, lengths: jax.Array) -> jax.Array:
         return encode(params, jnp.pad(tokens, ((0, 0), (0, longest - tokens.shape[1]))), lengths)
 
@@ -139,7 +120,6 @@ def filled_up(longest: int) -> Encoder:
 
 
 def bucket_of(length: int, buckets: tuple[int, ...]) -> int:
-    """The least bucket that holds a text."""
     return min(bucket for bucket in buckets if bucket >= length)
 
 
@@ -158,7 +138,6 @@ def batches(size: Extent, buckets: tuple[int, ...]) -> list[tuple[Any, ...]]:
 
 @CASES.workload("ragged-batches-padded-to-2-shapes-vs-one", sizes=SIZES)
 def few_shapes(size: Extent) -> Computation:
-    """Batches filled up to the least of two lengths, against the longest of all."""
     turns = batches(size, tuple(int(share * size.longest) for share in BUCKETS))
     tokens, lengths, _ = turns[0]
     after, args = cycle(turns, lengths=1), (make_params(size), *turns[0])
@@ -212,13 +191,7 @@ def fill(texts: Sequence[np.ndarray[Any, Any]], rows: int, length: int) -> tuple
 
 
 def in_buckets(score: Callable[..., jax.Array], rows_of: dict[int, int]) -> Callable[..., Scores]:
-    """Score texts in a call for each bucket that is needed.
-
-    Args:
-        score: The jitted network.
-        rows_of: Rows in a call of each length, the longest last: what no text fills is empty, so that a bucket has one
-            shape, however many texts are of its length.
-    """
+    """Score texts in a call for each bucket that is needed; ``rows_of`` are the rows of a call of each length, the longest last."""
 
     def scores(params: Tree, tokens: np.ndarray[Any, Any], lengths: Sequence[int]) -> Scores:
         texts = split(tokens, lengths)
@@ -252,7 +225,6 @@ def one_by_one(score: Callable[..., jax.Array]) -> Callable[..., Scores]:
     sizes=SIZES,
 )
 def texts(size: Extent, shapes: int) -> Computation:
-    """Scores of texts that are filled up to so many shapes, against each in its own."""
     score = jax.jit(encode)
     rows_of = {size.longest * n // shapes: size.texts // shapes for n in range(1, shapes + 1)}
     turns = []

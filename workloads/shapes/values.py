@@ -59,12 +59,10 @@ def over_batches(batch: int, taken: Callable[[np.ndarray[Any, Any], int], np.nda
 
 
 def filled_up(samples: np.ndarray[Any, Any], batch: int) -> np.ndarray[Any, Any]:
-    """Samples [batch, width], those that are missing all zeros."""
     return np.concatenate([samples, np.zeros((batch - len(samples), *samples.shape[1:]), samples.dtype)])
 
 
 def left_short(samples: np.ndarray[Any, Any], batch: int) -> np.ndarray[Any, Any]:
-    """The samples that there are."""
     del batch
     return samples
 
@@ -110,8 +108,6 @@ def picked_of(room: int) -> Picker:
 
 
 def masked_of(room: int) -> Picker:
-    """The same by a Boolean mask, whose result has a new length each time."""
-
     def masked(scores: jax.Array, boxes: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         found = boxes[scores > 0]
         return jnp.pad(found, ((0, room - len(found)), (0, 0))), (scores > 0).sum(), scores.max()
@@ -121,7 +117,6 @@ def masked_of(room: int) -> Picker:
 
 @CASES.workload("boxes-picked-in-a-fixed-size-vs-by-a-mask", sizes=SIZES)
 def picked_out(size: Extent) -> Computation:
-    """Boxes picked out of scores [candidates] and boxes [candidates, 4], other ones in each call."""
     draw = drawing()
     boxes, scores = jax.device_put((draw((size.candidates, 4)), draw(size.candidates) - 1))
     return Computation(
@@ -163,7 +158,6 @@ def step_flops(size: Extent) -> int:
 
 
 def make_batch(size: Extent) -> tuple[Tree, jax.Array, jax.Array]:
-    """Draw parameters, x and y [batch, width]."""
     draw = drawing()
     params = mlp_params(draw, size.width, size.layers)
     found: tuple[Tree, jax.Array, jax.Array] = jax.device_put(
@@ -174,8 +168,6 @@ def make_batch(size: Extent) -> tuple[Tree, jax.Array, jax.Array]:
 
 @CASES.workload("rate-as-an-argument-vs-static", sizes=PERCEPTRONS)
 def new_rate(size: Extent) -> Computation:
-    """A training step whose rate is another Python number at each step, against one with the rate compiled in."""
-
     def step(state: Tree, x: jax.Array, y: jax.Array, rate: jax.Array) -> tuple[Tree, jax.Array]:
         loss, grads = jax.value_and_grad(lambda p: squared_error(mlp(p, x), y))(state["params"])
         average = 0.9 * state["average"] + 0.1 * loss
@@ -204,8 +196,6 @@ def new_rate(size: Extent) -> Computation:
 
 @CASES.workload("bfloat16-scaled-by-a-python-number-vs-a-float32-scalar", sizes=PERCEPTRONS)
 def python_numbers(size: Extent) -> Computation:
-    """Parameters in bfloat16, scaled by a Python number, against an array of float32."""
-
     def decayed(params: Tree, factor: Any) -> Tree:
         return jax.tree.map(lambda p: p * factor, params)
 

@@ -70,19 +70,16 @@ Ending = Callable[[nnx.Embed, jax.Array, jax.Array], jax.Array]
 
 
 def in_one_loop(layer: Callable[[jax.Array, Tree], jax.Array], x: jax.Array, layers: Tree) -> jax.Array:
-    """One compiled body for all layers."""
     return jax.lax.scan(lambda x, params: (layer(x, params), None), x, layers)[0]
 
 
 def written_out(layer: Callable[[jax.Array, Tree], jax.Array], x: jax.Array, layers: Tree) -> jax.Array:
-    """A copy of the body for each layer."""
     for index in range(len(jax.tree.leaves(layers)[0])):
         x = layer(x, jax.tree.map(lambda leaf: leaf[index], layers))  # noqa: B023 - called at once
     return x
 
 
 def at_once(embed: nnx.Embed, x: jax.Array, following: jax.Array) -> jax.Array:
-    """All logits in one array."""
     return cross_entropy(embed.attend(x), following)
 
 
@@ -102,7 +99,6 @@ def in_chunks(embed: nnx.Embed, x: jax.Array, following: jax.Array, *, chunks: i
 
 
 def loss_of(size: Extent, through: Through, ending: Ending) -> Callable[..., jax.Array]:
-    """The loss as a pure function of the parameters."""
     definition, _ = nnx.split(abstract(size))
 
     def loss(params: nnx.State, tokens: jax.Array, following: jax.Array) -> jax.Array:
@@ -113,17 +109,14 @@ def loss_of(size: Extent, through: Through, ending: Ending) -> Callable[..., jax
 
 
 def abstract(size: Extent) -> StackedLM:
-    """The module with shapes in place of arrays."""
     return nnx.eval_shape(lambda: StackedLM(size, nnx.Rngs(0)))
 
 
 def donating(size: Extent, through: Through, ending: Ending) -> Callable[..., Any]:
-    """The jitted step."""
     return jax.jit(train_step(loss_of(size, through, ending), adamw()), donate_argnums=(0, 1))
 
 
 def shapes(size: Extent) -> tuple[Tree, Tree]:
-    """Of parameters and optimiser state."""
     params = nnx.split(abstract(size))[1]
     return params, jax.eval_shape(adamw().init, params)
 
@@ -159,7 +152,6 @@ def layers_in_a_loop(size: Extent) -> Computation:
 
 @CASES.workload("lm-step-with-logits-in-chunks-vs-all-at-once", sizes=LOGITS)
 def logits_in_chunks(model: Extent) -> Computation:
-    """Logits of some tokens at a time against all at once."""
     return stepping(
         donating(model, in_one_loop, partial(in_chunks, chunks=model.chunks)),
         donating(model, in_one_loop, at_once),
@@ -204,7 +196,6 @@ def computed_again(layer: Any, x: jax.Array, layers: Tree) -> jax.Array:
 
 @CASES.workload("lm-step-with-remat-largest-batch-in-memory-vs-plain", sizes=SIZES, target_sizes=["full"])
 def largest(model: Extent) -> Computation:
-    """The step with its layers computed again, against the one that keeps them; both asked for their largest batch."""
     again = model.layers * recomputed_flops(model.batch, model.tokens, model.width)
     step = stepping(
         donating(model, computed_again, at_once),

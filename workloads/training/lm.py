@@ -41,7 +41,6 @@ SIZES = sizes(
 
 
 def amount(size: Extent) -> Amount:
-    """What a step gets done."""
     return Amount(count=size.batch * size.tokens, unit="tokens")
 
 
@@ -113,7 +112,6 @@ class LinenLM(linen.Module):  # type: ignore[misc]
 
 
 def nnx_loss(size: Extent) -> Callable[..., jax.Array]:
-    """The module as a pure function of its parameters: split once, merged inside the step."""
     definition, _ = nnx.split(abstract(size))
 
     def loss_of(params: nnx.State, tokens: jax.Array, following: jax.Array) -> jax.Array:
@@ -151,7 +149,6 @@ def nnx_step_of_train_state(size: Extent) -> Callable[..., tuple[TrainState, jax
 
 
 def abstract(size: Extent) -> LM:
-    """The module with shapes in place of arrays."""
     return nnx.eval_shape(lambda: LM(size, nnx.Rngs(0)))
 
 
@@ -163,7 +160,6 @@ def make_batch(size: Extent) -> tuple[Any, Any]:
 
 @CASES.workload("lm-step-in-linen-with-train-state-vs-nnx", sizes=SIZES)
 def with_linen(size: Extent) -> Computation:
-    """The step in Linen with a ``TrainState``, against the same with the model in NNX."""
     model = LinenLM(size)
     shapes = jax.eval_shape(model.init, jax.random.key(0), jax.ShapeDtypeStruct((size.batch, size.tokens), jnp.int32))
     params = filled(shapes["params"])

@@ -121,8 +121,6 @@ class ResNet(nnx.Module):  # type: ignore[misc]
 
 
 def modules(size: Extent) -> tuple[ResNet, nnx.Optimizer]:
-    """Model and optimiser with shapes in place of arrays."""
-
     def make() -> tuple[ResNet, nnx.Optimizer]:
         model = ResNet(size, nnx.Rngs(0))
         return model, nnx.Optimizer(model, optax.sgd(RATE, momentum=MOMENTUM), wrt=nnx.Param)
@@ -168,7 +166,6 @@ def _plain_block(block: Tree, x: jax.Array, stride: int, dtype: str) -> tuple[ja
 
 
 def plain_loss(size: Extent, model: Tree, images: jax.Array, labels: jax.Array) -> tuple[jax.Array, Tree]:
-    """The loss, and the new running statistics as aux."""
     x, stem = _plain_normalised(model["stem"], images, 2, size.dtype)
     # The lowest value as a plain number: JAX knows the gradient of a maximum only if it sees that it is one.
     x = jax.lax.reduce_window(jax.nn.relu(x), -np.inf, jax.lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
@@ -181,8 +178,6 @@ def plain_loss(size: Extent, model: Tree, images: jax.Array, labels: jax.Array) 
 
 
 def plain_step(size: Extent) -> Callable[..., tuple[nnx.State, jax.Array]]:
-    """The same step without a framework, over the state that the modules keep."""
-
     def step(state: nnx.State, images: jax.Array, labels: jax.Array) -> tuple[nnx.State, jax.Array]:
         tree = nnx.to_pure_dict(state)
         model, momentum = tree[0], tree[1]["opt_state"][0]["trace"]
@@ -212,7 +207,6 @@ def plain_step(size: Extent) -> Callable[..., tuple[nnx.State, jax.Array]]:
 
 
 def make_args(size: Extent) -> tuple[Any, ...]:
-    """The state of model and optimiser, images [batch, image, image, 3] and labels [batch]."""
     state = filled(nnx.split(modules(size))[1])
     images = drawing(1)((size.batch, size.image, size.image, 3))
     labels = np.random.default_rng(2).integers(0, size.classes, size.batch, dtype=np.int32)
@@ -220,7 +214,6 @@ def make_args(size: Extent) -> tuple[Any, ...]:
 
 
 def compared(size: Extent, reference: Callable[..., Any], claims: Sequence[Claim]) -> Computation:
-    """The step in NNX with its state donated, against another."""
     args = make_args(size)
     return stepping(
         jax.jit(nnx_step(size), donate_argnums=0),
@@ -236,7 +229,6 @@ def compared(size: Extent, reference: Callable[..., Any], claims: Sequence[Claim
 
 @CASES.workload("resnet-step-with-batch-statistics-in-nnx-vs-threaded-by-hand", sizes=BY_HAND)
 def by_hand(size: Extent) -> Computation:
-    """Against a step that threads the statistics by hand."""
     claims = [
         *ALWAYS,
         claim("matmul_flops == reference", "statistics come from the forward pass of the step, not from another"),

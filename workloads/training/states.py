@@ -53,7 +53,6 @@ def _array(draw: Draw, name: str, leaf: Any) -> Any:
 
 
 def zeros(abstract: Tree) -> Tree:
-    """An optimiser's state before the first step, as NumPy arrays."""
     return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), abstract)
 
 
@@ -80,7 +79,6 @@ def train_step(loss_of: Loss, optimiser: optax.GradientTransformation) -> Callab
 
 
 def adamw() -> optax.GradientTransformation:
-    """AdamW that leaves biases, scales and embeddings alone."""
     # The epsilon keeps the update of an element whose gradient is nearly nothing from turning rounding into a sign.
     return optax.adamw(1e-3, eps=1e-4, weight_decay=0.1, mask=only_kernels)
 
@@ -96,18 +94,7 @@ def stepping(
     claims: Sequence[Claim],
     grow: Growth | None = None,
 ) -> Computation:
-    """A training step whose state comes first in its arguments and in its results; then inputs and labels.
-
-    Args:
-        subject: The step, jitted; it donates its state.
-        reference: The same state, differently.
-        args: The state's trees, inputs [batch, ...], labels [batch, ...].
-        flops: Of one step, by the closed formula.
-        amount: What a step gets done.
-        tolerance: Between the two, relative.
-        claims: What must hold.
-        grow: Other sizes.
-    """  # fmt: skip
+    """A training step whose state comes first in its arguments and its results; then inputs and labels [batch, ...]."""
     *state, inputs, _ = args
     return Computation(
         subject=subject,

@@ -47,7 +47,6 @@ SIZES = sizes(
 
 
 def patches_of(size: Extent) -> int:
-    """Of one image."""
     return (size.image // size.patch) ** 2
 
 
@@ -89,7 +88,6 @@ def with_first(patches: jax.Array, first: jax.Array, positions: jax.Array, dtype
 
 
 def nnx_loss(size: Extent) -> Callable[..., jax.Array]:
-    """The module as a pure function of its parameters: split once, merged inside the step."""
     definition, _ = nnx.split(abstract(size))
 
     def loss_of(params: nnx.State, images: jax.Array, labels: jax.Array) -> jax.Array:
@@ -99,8 +97,6 @@ def nnx_loss(size: Extent) -> Callable[..., jax.Array]:
 
 
 def plain_loss(size: Extent) -> Callable[..., jax.Array]:
-    """The same without a framework."""
-
     def loss_of(params: nnx.State, images: jax.Array, labels: jax.Array) -> jax.Array:
         tree = nnx.to_pure_dict(params)
         cut = (len(images), size.image // size.patch, size.patch, size.image // size.patch, size.patch, 3)
@@ -139,7 +135,6 @@ def adamw_by_hand(loss_of: Callable[..., jax.Array]) -> Callable[..., Any]:
 
 
 def abstract(size: Extent) -> ViT:
-    """The module with shapes in place of arrays."""
     return nnx.eval_shape(lambda: ViT(size, nnx.Rngs(0)))
 
 
@@ -153,7 +148,6 @@ def make_args(size: Extent, optimiser: optax.GradientTransformation) -> tuple[An
 
 
 def compared(size: Extent, reference: Callable[..., Any], claims: Sequence[Claim]) -> Computation:
-    """The step in NNX with its state donated, against another."""
     args = make_args(size, adamw())
     return stepping(
         jax.jit(train_step(nnx_loss(size), adamw()), donate_argnums=(0, 1)),
@@ -169,13 +163,11 @@ def compared(size: Extent, reference: Callable[..., Any], claims: Sequence[Claim
 
 @CASES.workload("vit-adamw-step-in-nnx-donated-vs-copied", sizes=SIZES)
 def donated(size: Extent) -> Computation:
-    """Against the same step, which copies its state."""
     return compared(size, jax.jit(train_step(nnx_loss(size), adamw())), DONATED)
 
 
 @CASES.workload("vit-adamw-step-with-decay-of-kernels-only-vs-written-by-hand", sizes=SIZES)
 def by_hand(size: Extent) -> Computation:
-    """Against the same step without frameworks."""
     claims = [
         *ALWAYS,
         claim("matmul_flops == reference", "a module multiplies what its functions multiply"),
@@ -193,7 +185,6 @@ SHALLOW = sizes(SIZES, layers=(1, 12))
 
 
 def gradients(model: ViT, images: jax.Array, labels: jax.Array) -> tuple[jax.Array, Tree]:
-    """Loss and gradients of a module."""
     return nnx.value_and_grad(lambda model: cross_entropy(model(images), labels))(model)
 
 
@@ -216,8 +207,6 @@ def optimiser_outside(model: ViT, optimizer: nnx.Optimizer, images: jax.Array, l
 
 
 def make_objects(size: Extent) -> tuple[ViT, nnx.Optimizer]:
-    """Model and optimiser, with arrays."""
-
     def make() -> tuple[ViT, nnx.Optimizer]:
         model = ViT(size, nnx.Rngs(0))
         return model, nnx.Optimizer(model, optax.sgd(RATE), wrt=nnx.Param)
@@ -228,12 +217,9 @@ def make_objects(size: Extent) -> tuple[ViT, nnx.Optimizer]:
 
 @CASES.workload("vit-step-whole-under-nnx-jit-vs-its-optimiser-outside", sizes=SHALLOW)
 def body(size: Extent) -> Computation:
-    """One call for the whole step, against the optimiser outside."""
     _, _, images, labels = make_args(size, optax.sgd(RATE))
 
     def seen(step: Any) -> Any:
-        """The step's loss, and the parameters that it leaves behind."""
-
         def run(model: ViT, optimizer: nnx.Optimizer, images: jax.Array, labels: jax.Array) -> Tree:
             loss = step(model, optimizer, images, labels)
             return loss, nnx.to_pure_dict(nnx.state(model, nnx.Param))
