@@ -8,8 +8,6 @@ leaves that stay NumPy arrays and are sent in every step (`host_transfers`), a r
 Sources: reports spd#932 and orbax#1640; JAX's page on distributed arrays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

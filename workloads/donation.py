@@ -11,8 +11,6 @@ bfloat16 cannot, and of the latter JAX does not even warn. Sources: "Buffer dona
 FAQ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -22,8 +20,8 @@ import jax.numpy as jnp
 import optax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, Tolerance, claim
-from workloads.parts import Extent, drawing, grid, mlp, mlp_params, over_samples, sizes, squared_error
+from jaxgate import Amount, Batch, Claim, Computation, Family, Tolerance, claim
+from workloads.parts import Extent, another, drawing, grid, mlp, mlp_params, over_samples, sizes, squared_error
 
 CASES = Family("donation")
 
@@ -108,9 +106,7 @@ def partial(size: Extent, optimiser: str, donated: str) -> Computation:
     return Computation(
         subject=jax.jit(step, donate_argnums=PARTS.index(donated)),
         reference=jax.jit(step),
-        alternatives={
-            "all of the state donated": Alternative(function=jax.jit(step, donate_argnums=(0, 1)), args=args)
-        },
+        alternatives=another("all of the state donated", jax.jit(step, donate_argnums=(0, 1)), args),
         args=args,
         next_args=lambda result, args: (*result[0], *args[2:]),
         batch=Batch(argument=2, size=size.batch),
@@ -242,7 +238,7 @@ def many_steps(size: Extent) -> Computation:
     return Computation(
         subject=jax.jit(scanned(step), donate_argnums=0),
         reference=jax.jit(scanned(step)),
-        alternatives={"a Python loop": Alternative(function=jax.jit(looped(step), donate_argnums=0), args=args)},
+        alternatives=another("a Python loop", jax.jit(looped(step), donate_argnums=0), args),
         args=args,
         carry=0,
         batch=Batch(argument=1, size=size.batch, axis=1),
@@ -291,21 +287,14 @@ def on_a_mesh(size: Extent) -> Computation:
     return Computation(
         subject=jitted(step, kept, donate=True),
         reference=jitted(step, kept, donate=False),
-        alternatives={
-            "the other layout": Alternative(
-                function=jitted(step, other, donate=True), args=(described(state, other), x, y)
-            )
-        },
+        alternatives=another("the other layout", jitted(step, other, donate=True), (described(state, other), x, y)),
         args=(jax.device_put(state, kept), x, y),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
         claims=[
             claim("donated_bytes >= 1", "the state is donated at all"),
             claim("aliased_bytes >= donated_bytes", "every donated shard is reused, on each device"),
-            claim(
-                f"aliased_bytes <= {1.001 / DEVICES} * alternatives",
-                "a device holds, and reuses, its share of the state",
-            ),
+            claim(f"aliased_bytes <= {1.001 / DEVICES} * alternatives", "a device reuses its share"),
             claim("state_bytes <= 0.6 * reference", "one state is held between calls, not two"),
             claim("peak_bytes <= reference", "and it costs no other memory"),
             claim("collectives == reference", "donation sends nothing"),

@@ -8,8 +8,6 @@ once more (`host_transfers`). Run over ranks by `--perf-distributed`.
 Sources: JAX's pages on multi-process programs and on distributed data loading; GPipe (Huang et al., 2019).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -11,8 +11,6 @@ prefetching gains is seen on accelerators only: on a CPU nothing is on its way. 
 dispatch" and `jax.device_put`; Flax's `prefetch_to_device`; NVIDIA's guide to convolutional layers for layouts.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -242,10 +240,7 @@ def epoch(size: Extent) -> Computation:
         eager=True,
         claims=[
             claim("launches == 1", "the loop over the batches is inside the program"),
-            claim(
-                "launches <= 0.2 * reference",
-                "a call for each step, and programs that cut the batches, are launched by Python",
-            ),
+            claim("launches <= 0.2 * reference", "a call for each step, and programs that cut the batches"),
             claim("host_transfers == 0", "the data is on the device"),
         ],
     )

@@ -7,8 +7,6 @@ nothing of its speed; for a target it is compiled. Mistakes it catches: a block 
 (`matmul_flops`), sums in few bits (a result that is wrong), a grid that leaves rows out. Sources: JAX's pages on Pallas.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

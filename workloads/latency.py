@@ -12,8 +12,6 @@ for nobody (`matmul_flops`), captured weights (`constant_bytes`), launches and t
 machine's. Sources: JAX's page on benchmarking (asynchronous dispatch, `block_until_ready`) and its FAQ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -8,8 +8,6 @@ are gathered (`collectives`), room for more tokens than there are. Sources: Shaz
 "MegaBlocks" (2022); JAX's documentation of `jax.lax.ragged_dot`.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import jax

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh
 
-from jaxgate import Growth, KnownBreak, Size, grows
+from jaxgate import Alternative, Growth, KnownBreak, Size, grows
 
 Draw = Callable[..., Any]
 """Draws a float32 array of a shape from a standard normal distribution: ``draw((batch, width))``."""
@@ -140,6 +140,11 @@ def over_samples(
         return tuple(jax.tree.map(some, arg) if place in positions else arg for place, arg in enumerate(args))
 
     return Growth(at, samples=[everything * count // 4 for count in quarters], claims=claims)
+
+
+def another(name: str, function: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, Alternative]:
+    """One other way of doing it, for claims such as ``temp_bytes <= alternatives``."""
+    return {name: Alternative(function=function, args=args)}
 
 
 def stretched(count: int, array: Any) -> jax.ShapeDtypeStruct:

@@ -13,8 +13,6 @@ INVALID), samples that are not cast and widen every kernel, TF32 on one side, a 
 and retraces.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -22,10 +20,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxgate import Alternative, Batch, Computation, Family, claim
+from jaxgate import Batch, Computation, Family, claim
 from workloads.parts import (
     Extent,
     Tree,
+    another,
     descend,
     drawing,
     mlp,
@@ -210,7 +209,7 @@ def norm(size: Extent) -> Computation:
     return Computation(
         subject=subject,
         reference=jax.jit(normed_wide),
-        alternatives={"half the samples": Alternative(function=subject, args=(params, half))},
+        alternatives=another("half the samples", subject, (params, half)),
         args=(params, x),
         batch=Batch(argument=1, size=size.batch),
         rtol=3 * NARROW_RTOL,
@@ -268,10 +267,7 @@ def mixed(size: Extent) -> Computation:
         rtol=2e-3,
         atol=1e-4,
         claims=[
-            claim(
-                "widened_bytes <= 0.7 * donated_bytes",
-                "gradients and the error are widened, once; the state is two arrays each",
-            ),
+            claim("widened_bytes <= 0.7 * donated_bytes", "gradients and the error are widened, once"),
             claim("argument_bytes == reference", "the state is float32"),
             claim("output_bytes == reference", "and comes back as such"),
             claim("aliased_bytes >= donated_bytes", "where it was"),

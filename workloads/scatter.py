@@ -8,8 +8,6 @@ in a loop (`kernels`), a table that is no longer donated. Sources: JAX's documen
 `jax.numpy.ndarray.at`; reports jax#26227 and xla#22233 of scatters that a release made slow.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax

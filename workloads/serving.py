@@ -7,8 +7,6 @@ that grows (`compiles`), a cache that is copied for each token (`aliased_bytes`)
 tokens fetched one by one (`host_transfers`). Sources: Pope et al., "Efficiently scaling transformer inference" (2022).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

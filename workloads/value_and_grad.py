@@ -7,8 +7,6 @@ multiplications (4 against 3 passes' worth) and its collectives again. Two equal
 are shared by the compiler and cost nothing; behind a `lax.scan`, or in two programs, nothing is shared. Source: "Evaluate a function and its gradient using value_and_grad" in JAX's autodiff cookbook.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -301,10 +299,7 @@ def two_arguments(size: Extent) -> Computation:
         analytic_flops=3 * 2 * size.layers * 2 * size.batch * size.width**2,
         claims=[
             claim("matmul_flops == analytic_flops", "one forward, one backward pass through both"),
-            claim(
-                "matmul_flops <= 0.56 * reference",
-                "6 products in the place of 11: nothing is repeated for the second argument",
-            ),
+            claim("matmul_flops <= 0.56 * reference", "6 products in the place of 11: nothing is repeated"),
             claim("donated_bytes >= 1", "both arguments are donated"),
             claim("aliased_bytes >= donated_bytes", "each takes its new value"),
         ],

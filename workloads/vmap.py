@@ -14,8 +14,6 @@ which are constants of the program; one key for all paths. Sources: JAX document
 less memory and more time; only the clock sees it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -23,8 +21,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, claim
-from workloads.parts import Extent, Tree, drawing, fused_on_gpu, mlp, mlp_params, over_samples, sizes, squared_error
+from jaxgate import Amount, Batch, Claim, Computation, Family, claim
+from workloads.parts import (
+    Extent,
+    Tree,
+    another,
+    drawing,
+    fused_on_gpu,
+    mlp,
+    mlp_params,
+    over_samples,
+    sizes,
+    squared_error,
+)
 
 CASES = Family("vmap")
 
@@ -148,7 +157,7 @@ def gradient_norms(size: Extent, *, chunk: int) -> Computation:
         batch=Batch(argument=1, size=size.examples, unit="examples"),
         rtol=RTOL,
         atol=1e-5,
-        alternatives={"four more chunks": Alternative(function=in_chunks, args=(params, more, more))},
+        alternatives=another("four more chunks", in_chunks, (params, more, more)),
         claims=[
             claim("temp_bytes <= 0.5 * reference", "a chunk of gradients exists at a time, not all of them"),
             claim("stablehlo_ops == alternatives", "the program does not grow with the number of examples"),
@@ -208,9 +217,7 @@ def token_scores(size: Extent) -> Computation:
         claims=[
             ONE_BODY,
             SAME_WORK,
-            claim(
-                "run_ns <= 0.8 * reference", "one product of two matrices in place of one with a vector for each token"
-            ),
+            claim("run_ns <= 0.8 * reference", "one product of matrices, not one with a vector for each token"),
         ],
     )
 
@@ -260,7 +267,7 @@ def ensemble_predictions(size: Extent) -> Computation:
         amount=Amount(count=size.members * size.batch, unit="predictions"),
         rtol=RTOL,
         atol=1e-3,  # of numbers about one
-        alternatives={"data repeated": Alternative(function=jax.vmap(mlp), args=(members, repeated(x, size.members)))},
+        alternatives=another("data repeated", jax.vmap(mlp), (members, repeated(x, size.members))),
         claims=[ONE_BODY, SAME_WORK, SHARED],
     )
 
@@ -300,9 +307,7 @@ def table_reads(size: Extent) -> Computation:
         amount=Amount(count=size.readers * size.questions, unit="reads"),
         rtol=RTOL,
         atol=1e-4,
-        alternatives={
-            "table repeated": Alternative(function=jax.vmap(read), args=(questions, repeated(table, size.readers)))
-        },
+        alternatives=another("table repeated", jax.vmap(read), (questions, repeated(table, size.readers))),
         claims=[
             SAME_WORK,
             claim("argument_bytes <= 0.5 * alternatives", "the table is there once, not once for each reader"),
@@ -376,7 +381,7 @@ def keys_of_paths(size: Extent) -> Computation:
         batch=Batch(argument=1, size=size.paths, unit="paths"),
         rtol=1e-4,
         atol=1e-3,  # of about fifty
-        alternatives={"twice the paths": Alternative(function=subject, args=(market, make_keys(2 * size.paths)))},
+        alternatives=another("twice the paths", subject, (market, make_keys(2 * size.paths))),
         claims=[NO_DRAWS, SAME_SIZE],
     )
 
@@ -393,9 +398,7 @@ def key_of_a_call(size: Extent) -> Computation:
         amount=Amount(count=size.paths, unit="paths"),
         rtol=1e-4,
         atol=1e-3,  # of about fifty
-        alternatives={
-            "twice the paths": Alternative(function=splitting(all_paths(size.steps), 2 * size.paths), args=args)
-        },
+        alternatives=another("twice the paths", splitting(all_paths(size.steps), 2 * size.paths), args),
         claims=[
             NO_DRAWS,
             SAME_SIZE,

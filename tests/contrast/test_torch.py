@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from workloads.contrast import CONTRASTS, lm, vit
+from workloads.contrast import CONTRASTS, models
 from workloads.contrast.compare import compare
 from workloads.contrast.contrast import Contrast
 from workloads.training.lm import SIZES as TEXTS
@@ -25,7 +25,7 @@ def findings(model, *, first=sides.jax_side, other=lambda model: sides.torch_sid
     return compare(asked, alone=None).problems
 
 
-@pytest.mark.parametrize("model", [vit.model(IMAGES), lm.model(TEXT)], ids=["vit", "lm"])
+@pytest.mark.parametrize("model", [models.of_images(IMAGES), models.of_texts(TEXT)], ids=["vit", "lm"])
 def test_the_same_model_is_the_same_in_both(model):
     """Logits, loss, five steps, weights and products agree."""
     assert findings(model) == []
@@ -39,7 +39,7 @@ def test_labels_as_indices_in_a_loss_of_one_hot_vectors():
             jnp.sum(labels[..., None] * (logits - jnp.log(jnp.sum(jnp.exp(logits), -1, keepdims=True))), -1)
         )
 
-    (found,) = findings(vit.model(IMAGES), first=lambda model: sides.jax_side(model, one_hot))
+    (found,) = findings(models.of_images(IMAGES), first=lambda model: sides.jax_side(model, one_hot))
     assert found.startswith("results: loss function of torch")
     assert "indices or one-hot" in found
 
@@ -48,7 +48,7 @@ def test_tf32_on_one_side():
     """On a CPU the results are the same; what PyTorch is allowed is not."""
     torch.set_float32_matmul_precision("high")
     try:
-        found = findings(vit.model(IMAGES))
+        found = findings(models.of_images(IMAGES))
     finally:
         torch.set_float32_matmul_precision("highest")
     assert "precision: products of torch against jax: float32, float32 by fewer bits against float32" in found
@@ -64,7 +64,7 @@ def test_fused_attention_on_one_side(monkeypatch):
         return out.transpose(1, 2).reshape(batch, tokens, triple // 3)
 
     monkeypatch.setattr(torch_models, "attend", fused)
-    found = findings(lm.model(TEXT))
+    found = findings(models.of_texts(TEXT))
     assert any(one.startswith("attention: torch against jax: _scaled_dot_product_") for one in found)
     assert not any("results" in one for one in found)  # nothing else shows it
 
@@ -78,13 +78,15 @@ def test_a_collate_function_that_calls_jnp():
             made, load=lambda: torch.from_numpy(np.array(jnp.stack([jnp.asarray(one) for one in model.inputs])))
         )
 
-    (found,) = findings(vit.model(IMAGES), other=collating)
+    (found,) = findings(models.of_images(IMAGES), other=collating)
     assert found.startswith("input pipeline: the collate function of torch uses JAX for each batch (")
 
 
 def test_images_in_the_other_layout_taken_as_they_lie():
     """Reshaped, not transposed: the shapes fit and the pixels are others."""
-    model = replace(vit.model(IMAGES), for_torch=lambda images: images.reshape(len(images), 3, *images.shape[1:3]))
+    model = replace(
+        models.of_images(IMAGES), for_torch=lambda images: images.reshape(len(images), 3, *images.shape[1:3])
+    )
     (found,) = findings(model)
     assert found.startswith("results: logits of torch")
     assert "NHWC, NCHW" in found
@@ -97,7 +99,7 @@ def test_images_that_every_step_turns_round():
         def forward(self, images):
             return super().forward(images.permute(0, 3, 1, 2).contiguous())
 
-    model = replace(vit.model(IMAGES), in_torch=lambda: Turning(IMAGES), for_torch=np.ascontiguousarray)
+    model = replace(models.of_images(IMAGES), in_torch=lambda: Turning(IMAGES), for_torch=np.ascontiguousarray)
     (found,) = findings(model)
     assert found.startswith(f"layouts: torch against jax: each step copies {2 * 8 * 8 * 3 * 4:,} bytes of inputs")
 
@@ -112,7 +114,7 @@ def test_another_decay(decays):
             group["weight_decay"] = decay
         return made
 
-    (found,) = findings(vit.model(IMAGES), other=decaying)
+    (found,) = findings(models.of_images(IMAGES), other=decaying)
     assert found.startswith(("results: loss of torch", "results: weights after training of torch"))
 
 
@@ -120,7 +122,7 @@ def test_a_convolution_in_bfloat16_on_one_side():
     """PyTorch has a setting for convolutions alone, and the results are nearly the same."""
     before, torch.backends.mkldnn.conv.fp32_precision = torch.backends.mkldnn.conv.fp32_precision, "bf16"
     try:
-        found = findings(vit.model(IMAGES), rtol=0.5)
+        found = findings(models.of_images(IMAGES), rtol=0.5)
     finally:
         torch.backends.mkldnn.conv.fp32_precision = before
     assert found == ["precision: products of torch against jax: float32, float32 by fewer bits against float32"]
@@ -129,12 +131,15 @@ def test_a_convolution_in_bfloat16_on_one_side():
 def test_a_step_that_is_said_to_be_compiled_and_is_not():
     """A claim that compiling pays would hold of two eager steps."""
     with pytest.raises(RuntimeError, match="expected a compiled step, found that PyTorch compiled nothing"):
-        findings(vit.model(IMAGES), other=lambda model: replace(sides.torch_side(model, compiled=False), compiled=True))
+        findings(
+            models.of_images(IMAGES),
+            other=lambda model: replace(sides.torch_side(model, compiled=False), compiled=True),
+        )
 
 
 def test_a_layer_less():
     smaller = IMAGES.but(layers=1)
-    model = replace(vit.model(IMAGES), in_torch=lambda: vit.in_torch(smaller))
+    model = replace(models.of_images(IMAGES), in_torch=lambda: models.in_torch("ViT", smaller))
     found = findings(model)
     assert found[0].startswith("results: weights of torch at blocks.1.")
     assert any(one.startswith("work") for one in found)

@@ -5,8 +5,6 @@ text, not with its square. In the backward pass that is true only if blocks are 
 else the scan keeps the scores of each. A window that is only a mask saves nothing; in blocks it saves the products.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
@@ -15,7 +13,7 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
-from jaxgate import Alternative, Amount, Batch, Computation, Family, Growth, claim, grows
+from jaxgate import Amount, Batch, Computation, Family, Growth, claim, grows
 from workloads.attention.formula import (
     BACKWARD,
     FORWARD,
@@ -33,7 +31,7 @@ from workloads.attention.formula import (
     shapes,
     weighted,
 )
-from workloads.parts import Extent
+from workloads.parts import Extent, another
 
 CASES = Family("attention")
 
@@ -107,9 +105,7 @@ def gradient(size: Extent) -> Computation:
         atol=3 * size.atol,  # each side rounds gradients of weights that nearly cancel
         claims=[
             claim("temp_bytes <= 0.6 * reference", "scores are computed again, not kept"),
-            claim(
-                f"matmul_flops <= {7 / 6} * reference", "at most one product more, beside two forward and four backward"
-            ),
+            claim(f"matmul_flops <= {7 / 6} * reference", "at most one product more, beside six"),
             claim("matmul_flops == analytic_flops", "scores twice, all else once"),
         ],
     )
@@ -142,7 +138,7 @@ def sliding(size: Extent) -> Computation:
     return Computation(
         subject=jax.jit(partial(windowed, window=size.window)),
         reference=jax.jit(partial(by_hand, mask="causal", window=size.window)),
-        alternatives={"jax.nn": Alternative(function=jax.jit(masked), args=args)},
+        alternatives=another("jax.nn", jax.jit(masked), args),
         args=args,
         next_args=onwards,
         batch=Batch(argument=0, size=size.batch),

@@ -3,8 +3,6 @@
 Arrays stand as ``jax.nn.dot_product_attention`` takes them: [batch, time, heads, head].
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
@@ -12,8 +10,8 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 
-from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, Growth, claim
-from workloads.parts import Extent, drawing, fused_on_gpu, sizes
+from jaxgate import Amount, Batch, Claim, Computation, Family, Growth, claim
+from workloads.parts import Extent, another, drawing, fused_on_gpu, sizes
 
 CASES = Family("attention")
 
@@ -166,9 +164,7 @@ def whole(size: Extent, mask: Mask, direction: Direction) -> Computation:
 def whole_claims(mask: Mask, direction: Direction) -> tuple[Claim, ...]:
     """What the library must give, on any hardware."""
     whole_formula = mask == "full" and direction == "forward"  # which a compiler may fuse as it stands
-    scores = claim(
-        "temp_bytes <= 2.2 * reference", "the fused kernel keeps no scores; without it they are there twice at most"
-    )
+    scores = claim("temp_bytes <= 2.2 * reference", "the fused kernel keeps none; without it twice at most")
     same = claim("matmul_flops == reference", "the same products on both sides")
     once_more = claim(f"matmul_flops <= {7 / 6} * reference", "at most the scores once more, in place of keeping them")
     return (
@@ -193,7 +189,7 @@ def shared(size: Extent) -> Computation:
     return Computation(
         subject=subject,
         reference=jax.jit(repeated),
-        alternatives={"keys for each head": Alternative(function=subject, args=shapes(size, queries=1))},
+        alternatives=another("keys for each head", subject, shapes(size, queries=1)),
         args=make_args(size, queries=1, key_heads=size.key_heads),
         next_args=onwards,
         batch=Batch(argument=0, size=size.batch, unit="tokens"),

@@ -15,8 +15,6 @@ marked with `pcast` as varying), micro-batches cut across devices, and a state w
 et al. 2020) for the sharded optimiser state; Flax's page on its functional interface.
 """
 
-from __future__ import annotations
-
 from jaxgate import Case
 from workloads.composed import meshes
 

@@ -1,7 +1,5 @@
 """The cases: the whole composition against one that lacks a layer, on a mesh and on one device."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Each block mixes over time, then over features; the blocks are scanned over, so 
 release (jax 0.10.2 on CPU undoes it for blocks in a row).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -12,14 +12,12 @@ collate function that calls `jnp`, images in NHWC handed to a model that wants N
 `jaxgate[torch]`. Attention is written out on both sides, as no fused kernel of the two is the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from jaxgate import Size
-from workloads.contrast import lm, vit
+from workloads.contrast import models
 from workloads.contrast.contrast import Contrast, ContrastCase
 
 NEEDS = {"torch": "jaxgate[torch]"}
@@ -31,6 +29,6 @@ def _case(name: str, sizes: dict[Size, Any], build: Callable[[Any], Contrast]) -
 
 
 CONTRASTS: tuple[ContrastCase, ...] = (
-    _case("vit-adamw-step-jax-vs-torch", vit.SIZES, vit.contrast),
-    _case("lm-adamw-step-jax-vs-torch", lm.SIZES, lm.contrast),
+    _case("vit-adamw-step-jax-vs-torch", models.IMAGES, models.contrast_of_images),
+    _case("lm-adamw-step-jax-vs-torch", models.TEXTS, models.contrast_of_texts),
 )

@@ -1,7 +1,5 @@
 """The body of a test of pytest that compares the sides of a contrast here and now. Nothing is stored, no baseline is read."""
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """One contrast, from its builders to a table: first whether the sides do the same, then how long their steps take."""
 
-from __future__ import annotations
-
 import math
 import os
 import time

@@ -1,7 +1,5 @@
 """Whether the sides of a contrast do the same, whether what is claimed of their times holds, and a table of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

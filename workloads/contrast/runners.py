@@ -1,7 +1,5 @@
 """The sides of a contrast, run: what it asks of each, whatever its framework; a step in JAX; what loading a batch asks of JAX."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod

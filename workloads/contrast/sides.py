@@ -1,7 +1,5 @@
 """The three sides of each contrast: a model in JAX, and the same in PyTorch, eager and compiled."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps

@@ -19,8 +19,6 @@ al., 2019) for columns then rows, ZeRO (Rajbhandari et al., 2020) for spread par
 partitioner.
 """
 
-from __future__ import annotations
-
 from jaxgate import Case
 from workloads.pjit import mlp, moving, parts
 

@@ -1,7 +1,5 @@
 """Meshes by their names in the ids, and a perceptron's training step on them, by automatic and by explicit axes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -14,7 +12,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Batch, Claim, Computation, Family, claim
-from workloads.parts import Draw, Extent, Tree, descend, drawing, grid, over_samples, sizes, squared_error
+from workloads.parts import Draw, Extent, Tree, another, descend, drawing, grid, over_samples, sizes, squared_error
 
 CASES = Family("pjit")
 
@@ -314,12 +312,11 @@ def explicit(size: Extent, strategy: str, mesh: str) -> Computation:
         args=jax.device_put(numbers, (kernels, samples, samples)),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
-        alternatives={
-            "automatic": Alternative(
-                function=sharded_step(layout, automatic, size.pairs),
-                args=shapes(numbers, (free_kernels, free_samples, free_samples)),
-            )
-        },
+        alternatives=another(
+            "automatic",
+            sharded_step(layout, automatic, size.pairs),
+            shapes(numbers, (free_kernels, free_samples, free_samples)),
+        ),
         claims=[
             *TRAINED,
             claim(f"xla_flops <= {1.3 / devices_of(mesh)} * reference", "the devices share the work"),

@@ -1,7 +1,5 @@
 """Data that moves on purpose: from one layout into another, and sums over one axis of a mesh with two."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

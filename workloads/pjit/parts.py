@@ -1,7 +1,5 @@
 """Parts of a network: attention by heads, with one sum and nothing else; an embedding; layers collected one at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +9,8 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
-from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, KnownBreak, claim
-from workloads.parts import Extent, Tree, block_params, descend, drawing, mlp_layer, sizes, squared_error
+from jaxgate import Amount, Batch, Claim, Computation, Family, KnownBreak, claim
+from workloads.parts import Extent, Tree, another, block_params, descend, drawing, mlp_layer, sizes, squared_error
 from workloads.pjit.mlp import TRAINED, devices_of, gathered, mesh_of, on_meshes, shapes, shardings
 
 CASES = Family("pjit")
@@ -68,11 +66,9 @@ def build_attention(size: Extent, mesh: str) -> Computation:
         carry=1,
         batch=Batch(argument=1, size=size.batch),
         amount=Amount(count=tokens, unit="tokens"),
-        alternatives={
-            "within-heads": Alternative(
-                function=compiled(attention(size, devices, WITHIN_HEADS), devices), args=shapes(numbers, layout)
-            )
-        },
+        alternatives=another(
+            "within-heads", compiled(attention(size, devices, WITHIN_HEADS), devices), shapes(numbers, layout)
+        ),
         claims=claims(mesh),
     )
 
@@ -141,12 +137,11 @@ def build_embedding(size: Extent, mesh: str) -> Computation:
         carry=0,
         batch=Batch(argument=2, size=size.batch),
         amount=Amount(count=size.batch * size.time, unit="tokens"),
-        alternatives={
-            "table-everywhere": Alternative(
-                function=compiled_embedding(devices, P(), TOKENS),
-                args=shapes(numbers, shardings(devices, ({"table": P()}, *data))),
-            )
-        },
+        alternatives=another(
+            "table-everywhere",
+            compiled_embedding(devices, P(), TOKENS),
+            shapes(numbers, shardings(devices, ({"table": P()}, *data))),
+        ),
         claims=[
             *TRAINED,
             claim(f"xla_flops <= {1.5 / devices_of(mesh)} * reference", "the devices share the scoring"),
@@ -205,15 +200,11 @@ def build_stack(size: Extent, mesh: str) -> Computation:
         args=jax.device_put(numbers, layout),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
-        alternatives={
-            "all-at-once": Alternative(function=compiled_stack(devices, early=True), args=shapes(numbers, layout))
-        },
+        alternatives=another("all-at-once", compiled_stack(devices, early=True), shapes(numbers, layout)),
         claims=[
             *TRAINED,
             claim(f"xla_flops <= {1.5 / devices_of(mesh)} * reference", "the devices share the work"),
             claim("peak_bytes <= 0.7 * alternatives", "one layer is collected at a time, not all of them"),
-            claim(
-                "collective_bytes <= 2.1 * alternatives", "each layer is collected twice, its gradients added up once"
-            ),
+            claim("collective_bytes <= 2.1 * alternatives", "each layer comes twice, its gradients go once"),
         ],
     )

@@ -1,7 +1,5 @@
 """What is made where it is used: random keys, functions within one another, state that waits in the host's memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jax
@@ -10,8 +8,8 @@ import numpy as np
 from jax.sharding import NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate import Alternative, Amount, Batch, Computation, Family, KnownBreak, claim
-from workloads.parts import Extent, Tree, grid, mlp
+from jaxgate import Amount, Batch, Computation, Family, KnownBreak, claim
+from workloads.parts import Extent, Tree, another, grid, mlp
 from workloads.placement.placing import LAYERS, SIZES, draw_inputs
 
 CASES = Family("placement")
@@ -73,7 +71,7 @@ def carried(size: Extent) -> Computation:
     params, x, _ = jax.device_put(draw_inputs(size))
     return Computation(
         subject=jax.jit(splitting, donate_argnums=2),
-        alternatives={"numbers compiled in": Alternative(function=jax.jit(compiled_in), args=(params, x))},
+        alternatives=another("numbers compiled in", jax.jit(compiled_in), (params, x)),
         args=(params, x, jax.random.key(0)),
         carry=2,
         batch=Batch(argument=1, size=size.batch),
@@ -117,9 +115,7 @@ def under_jit(size: Extent) -> Computation:
         eager=True,
         claims=[
             claim("launches == 1", "the whole function is one program"),
-            claim(
-                "launches <= 0.5 * reference", "by itself it is traced at each call, and a program for each operation"
-            ),
+            claim("launches <= 0.5 * reference", "by itself each operation is a program, traced at each call"),
             claim("host_transfers == 0", "everything is in its place"),
         ],
     )
@@ -200,20 +196,14 @@ def moments_on_the_host(size: Extent) -> Computation:
     return Computation(
         subject=jax.jit(offloaded, donate_argnums=(0, 1)),
         reference=jax.jit(fetched),
-        alternatives={
-            "moments on the device": Alternative(
-                function=jax.jit(updated, donate_argnums=(0, 1)), args=(placed, kept, grads)
-            )
-        },
+        alternatives=another("moments on the device", jax.jit(updated, donate_argnums=(0, 1)), (placed, kept, grads)),
         args=(placed, jax.device_put(kept, host), grads),
         carry=(0, 1),
         amount=Amount(count=LAYERS * size.width * (size.width + 1), unit="parameters"),
         rtol=size.rtol,
         claims=[
             claim("compiles == 1", "moments come back to where they were"),
-            claim(
-                "aliased_bytes >= donated_bytes", "and into the buffers that they were in", known_break=COUNTED_APART
-            ),
+            claim("aliased_bytes >= donated_bytes", "and into their buffers", known_break=COUNTED_APART),
             claim(
                 "argument_bytes <= 0.75 * alternatives",
                 "of three arrays for each parameter the device holds two",

@@ -1,7 +1,5 @@
 """Where a perceptron's arguments are before a call, and what a step brings back to the host."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,8 +11,20 @@ from jax.experimental import io_callback
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
-from workloads.parts import Extent, Tree, descend, drawing, grid, mlp, mlp_params, over_samples, sizes, squared_error
+from jaxgate import Amount, Batch, Computation, Family, claim
+from workloads.parts import (
+    Extent,
+    Tree,
+    another,
+    descend,
+    drawing,
+    grid,
+    mlp,
+    mlp_params,
+    over_samples,
+    sizes,
+    squared_error,
+)
 
 CASES = Family("placement")
 
@@ -71,9 +81,7 @@ def put_sharded(size: Extent) -> Computation:
         eager=True,
         claims=[
             claim("launches == 1", "each device is sent its part, and nothing is cut up there"),
-            claim(
-                "launches <= 0.5 * reference", "the whole batch lands on one device and is cut by a program of its own"
-            ),
+            claim("launches <= 0.5 * reference", "the whole batch lands on one device and is cut there"),
             claim("host_transfers <= 0.75 * reference", "the batch is moved once, not twice"),
         ],
     )
@@ -102,10 +110,7 @@ def kept_params(size: Extent) -> Computation:
         claims=[
             claim("launches == 1", "sending is no program"),
             claim("host_transfers == 1", "only the batch is new"),
-            claim(
-                f"host_transfers <= {1 / (2 * LAYERS + 1)} * reference",
-                "a kernel and a bias of each layer are sent with it",
-            ),
+            claim(f"host_transfers <= {1 / (2 * LAYERS + 1)} * reference", "in place of all parameters"),
         ],
     )
 
@@ -151,7 +156,7 @@ def spread_batch(size: Extent) -> Computation:
     return Computation(
         subject=step,
         reference=jax.jit(whole),
-        alternatives={"the batch put whole": Alternative(function=step, args=(params, *unplaced))},
+        alternatives=another("the batch put whole", step, (params, *unplaced)),
         args=(params, *placed),
         carry=0,
         batch=Batch(argument=1, size=size.batch),
@@ -234,7 +239,7 @@ def metrics_only(size: Extent) -> Computation:
     args = jax.device_put(draw_inputs(size))
     return Computation(
         subject=jax.jit(evaluate),
-        alternatives={"predictions returned": Alternative(function=jax.jit(predicting), args=args)},
+        alternatives=another("predictions returned", jax.jit(predicting), args),
         args=args,
         grow=over_samples(args, 1, 2),
         batch=Batch(argument=1, size=size.batch),

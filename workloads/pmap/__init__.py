@@ -25,8 +25,6 @@ its twin by `jit(shard_map)`; exactly one collective of exactly its payload. Alg
 stay within 128 MiB, so that the 64 MiB sum is one of two devices.
 """
 
-from __future__ import annotations
-
 from jaxgate import Case
 from workloads.pmap import axes, collectives, steps
 

@@ -3,8 +3,6 @@
 ``pmap`` with replicated parameters stores them once for each device. Sharded, they are stored once in all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -85,15 +83,11 @@ def fsdp(size: Extent) -> Computation:
         amount=Amount(count=DEVICES * size.samples, unit="samples"),
         alternatives={"replicated": replicated},
         claims=[
-            claim(
-                "argument_bytes <= 0.15 * alternatives", "a device stores an eighth of the parameters, not all of them"
-            ),
+            claim("argument_bytes <= 0.15 * alternatives", "a device stores an eighth of the parameters"),
             claim("aliased_bytes >= donated_bytes", "every shard steps in its own memory"),
             claim("matmul_flops == reference", "nothing is computed twice"),
             claim(f"collectives <= {2 * LEAVES + 2}", "each array is gathered once, each gradient scattered once"),
-            claim(
-                f"collective_bytes <= {2.02 * DEVICES} * donated_bytes", "parameters come and gradients go, each once"
-            ),
+            claim(f"collective_bytes <= {2.02 * DEVICES} * donated_bytes", "parameters come, gradients go"),
         ],
     )
 
@@ -191,7 +185,5 @@ def placed_claims(out_axis: int | None) -> tuple[Claim, ...]:
     return (
         claim("matmul_flops == reference", "every sample is computed on one device"),
         claim(f"collectives == {sent}", "only the mean travels, and it once" if sent else "nothing has to travel"),
-        claim(
-            "argument_bytes >= 0.95 * alternatives", "a broadcast argument is whole on every device, as a stacked one"
-        ),
+        claim("argument_bytes >= 0.95 * alternatives", "a broadcast argument is whole on every device"),
     )

@@ -3,8 +3,6 @@
 Bandwidth is counted as nccl-tests does: bytes of the payload over time, and what of it crosses each link.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

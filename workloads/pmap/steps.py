@@ -1,7 +1,5 @@
 """Replicas and their data-parallel steps by ``pmap``: what is mapped is stacked, an entry of the stack on each device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

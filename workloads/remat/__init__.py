@@ -13,8 +13,6 @@ returned as aux, a batch that is cut. With jax 0.10.2 on CPU an unrolled recompu
 the forward pass, or done right beside it): an expected failure there, with its date.
 """
 
-from __future__ import annotations
-
 from workloads.remat import batch, policies
 
 CASES = (*policies.CASES, *batch.CASES)

@@ -4,16 +4,14 @@ Memory that nobody needs is no gain. What remat buys is a larger batch on the sa
 is how many samples a second that batch gets done.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from jaxgate import Alternative, Batch, Computation, Family, Growth, MaxBatch, claim, grows
-from workloads.parts import Tree, descend, squared_error
+from jaxgate import Batch, Computation, Family, Growth, MaxBatch, claim, grows
+from workloads.parts import Tree, another, descend, squared_error
 from workloads.remat.policies import (
     BY_KIND,
     LEARNING_RATE,
@@ -65,15 +63,12 @@ def step_at(sizes: Mapping[Kind, Sizes], kind: Kind) -> Computation:
         batch=Batch(argument=1, size=batch),
         amount=amount(kind, size, batch),
         analytic_flops=step_flops(kind, FORM, size, batch, POLICIES[POLICY].recomputed[kind]),
-        alternatives={"plain at half the batch": Alternative(function=plain, args=shaped(args, batch=batch // 2))},
+        alternatives=another("plain at half the batch", plain, shaped(args, batch=batch // 2)),
         claims=[
             claim("temp_bytes <= 0.6 * reference", "a block's input is kept, not its inside"),
             claim("temp_bytes <= alternatives", "twice the batch in the same memory"),
             claim("matmul_flops == analytic_flops", "each block's inside is computed twice, its last product once"),
-            claim(
-                f"matmul_flops <= {4 / 3} * reference",
-                "at most one forward pass more, beside one and a backward pass of two",
-            ),
+            claim(f"matmul_flops <= {4 / 3} * reference", "at most one forward pass more, beside three"),
         ],
     )
 
@@ -137,10 +132,7 @@ def enlarged(sizes: Mapping[Kind, Sizes]) -> Computation:
         analytic_flops=step_flops(KIND, FORM, size, batch, POLICIES[POLICY].recomputed[KIND]),
         claims=[
             claim("peak_bytes <= reference", "the whole batch with remat needs less than half of it without"),
-            claim(
-                f"matmul_flops <= {4 / 3} * reference",
-                "at most one forward pass more, beside one and a backward pass of two",
-            ),
+            claim(f"matmul_flops <= {4 / 3} * reference", "at most one forward pass more, beside three"),
             claim("matmul_flops == analytic_flops", "each block's inside is computed twice, its last product once"),
         ],
     )

@@ -19,8 +19,6 @@ micro-batch, or twice. Sources: "Distributed arrays and automatic parallelizatio
 shard_map" in JAX's documentation; Megatron-LM (Shoeybi et al., 2019); ZeRO (Rajbhandari et al., 2020).
 """
 
-from __future__ import annotations
-
 from jaxgate import Case
 from workloads.scaling import network, sharded
 

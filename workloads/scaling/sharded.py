@@ -4,8 +4,6 @@ Each device adds up the gradients of its own micro-batches; the sums meet once, 
 alone, the loop would bring the gradients of every micro-batch together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +14,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Alternative, Amount, Batch, Computation, Family, Growth, claim, grows
-from workloads.parts import Extent, Tree, grid, sizes, stretched
+from workloads.parts import Extent, Tree, another, grid, sizes, stretched
 from workloads.pjit.mlp import TRAINED, gathered, shapes, shardings
 from workloads.scaling.network import (
     PLAIN,
@@ -96,15 +94,11 @@ def accumulating(size: Extent, devices: int) -> Computation:
         carry=0,
         batch=Batch(argument=1, size=samples),
         amount=Amount(count=samples, unit="samples", series="data-parallel with accumulation, weak"),
-        alternatives={
-            "each-time": Alternative(function=compiled_accumulating(mesh, EACH_TIME), args=shapes(numbers, layout))
-        },
+        alternatives=another("each-time", compiled_accumulating(mesh, EACH_TIME), shapes(numbers, layout)),
         rtol=RTOL,
         claims=[
             *TRAINED,
-            claim(
-                f"collectives <= {1.01 / PARTS} * alternatives", "gradients meet once a step, not in each micro-batch"
-            ),
+            claim(f"collectives <= {1.01 / PARTS} * alternatives", "gradients meet once a step"),
             claim(f"collective_bytes <= {1.01 / PARTS} * alternatives", "however many micro-batches there are"),
             claim("collective_bytes <= 0.51 * donated_bytes", "half of the state, once, however many devices"),
             claim("temp_bytes <= 1.1 * alternatives", "and waiting costs no memory: the sums are kept in any case"),
@@ -184,19 +178,16 @@ def fully_sharded(size: Extent, devices: int) -> Computation:
         carry=0,
         batch=Batch(argument=1, size=samples),
         amount=Amount(count=samples, unit="samples", series="fully sharded, weak"),
-        alternatives={
-            "data-parallel": Alternative(
-                function=compiled(mesh, copies, pair_of_layers),
-                args=shapes(numbers, shardings(mesh, (copies, SAMPLES, SAMPLES))),
-            )
-        },
+        alternatives=another(
+            "data-parallel",
+            compiled(mesh, copies, pair_of_layers),
+            shapes(numbers, shardings(mesh, (copies, SAMPLES, SAMPLES))),
+        ),
         rtol=RTOL,
         claims=[
             *TRAINED,
             claim(f"argument_bytes <= {1 / devices + 0.05} * alternatives", "parameters and momentum are stored once"),
-            claim(
-                f"peak_bytes <= {1 / devices + 0.4} * alternatives", "and kernels are collected for one pair at a time"
-            ),
+            claim(f"peak_bytes <= {1 / devices + 0.4} * alternatives", "kernels come for one pair at a time"),
             claim("xla_flops <= 1.1 * alternatives", "the work of a device does not grow with their number"),
             claim("collective_bytes <= 3.1 * alternatives", "kernels come once for each pass, gradients go once"),
         ],

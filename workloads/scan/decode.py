@@ -5,8 +5,6 @@ the memory that it came in. A cache that grows retraces with every token; one th
 again for the whole text. Positions go round in the cache: past its end the oldest token is forgotten.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -158,9 +156,7 @@ def decoding(size: Extent, pick: Pick, inputs: Callable[[int], Tree]) -> Computa
         amount=Amount(count=TOKENS * size.batch, unit="tokens"),
         grow=as_large(TOKENS, lambda steps: (*args, inputs(steps))),
         claims=[
-            claim(
-                f"stablehlo_ops <= {2 / TOKENS} * reference", "the loop holds the model once for each token, scan once"
-            ),
+            claim(f"stablehlo_ops <= {2 / TOKENS} * reference", "the loop holds a model for each token"),
             *IN_PLACE,
             claim("peak_bytes <= reference", "nor does the whole call"),
         ],

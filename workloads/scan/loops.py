@@ -5,8 +5,6 @@ more; JAX cannot differentiate that backwards, and need not: by the implicit fun
 point as well, and no step on the way has to be kept (JAX's guide to custom derivatives; Bai et al., 2019).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -15,8 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgate import Alternative, Amount, Batch, Computation, Family, claim
-from workloads.parts import Extent, descend, drawing, fused_on_gpu, sizes, squared_error
+from jaxgate import Amount, Batch, Computation, Family, claim
+from workloads.parts import Extent, another, descend, drawing, fused_on_gpu, sizes, squared_error
 from workloads.scan.rnn import Tree, Turns, as_large, by_loop, by_scan
 
 CASES = Family("scan")
@@ -86,9 +84,7 @@ def denoising(size: Extent, steps: int) -> Computation:
         grow=as_large(steps, lambda steps: (params, x, make_schedule(steps), keys(steps))),
         rtol=size.rtol,
         claims=[
-            claim(
-                f"stablehlo_ops <= {4 / steps} * reference", "the loop holds the denoiser once for each step, scan once"
-            ),
+            claim(f"stablehlo_ops <= {4 / steps} * reference", "the loop holds a denoiser for each step"),
             claim("temp_bytes <= reference", "scan keeps no more than the loop", known_break=fused_on_gpu(">=0.12")),
             claim("matmul_flops == reference", "the same multiplications, each step once"),
         ],
@@ -179,9 +175,7 @@ def fixed_point(size: Extent) -> Computation:
         claims=[
             claim("stablehlo_ops <= 0.5 * reference", "the step stands in the program once"),
             claim("temp_bytes <= 4 * output_bytes", "no step on the way is kept"),
-            claim(
-                f"matmul_flops <= {1 / SOLVE} * reference", "the step is written once, and repeated as long as needed"
-            ),
+            claim(f"matmul_flops <= {1 / SOLVE} * reference", "the step is written once"),
         ],
     )
 
@@ -254,13 +248,10 @@ def recurrence(size: Extent, steps: int) -> Computation:
         carry=0,
         batch=Batch(argument=0, size=size.batch),
         amount=Amount(count=steps * size.batch, unit="steps"),
-        alternatives={"longer": Alternative(function=subject, args=(args[0], longer, longer))},
+        alternatives=another("longer", subject, (args[0], longer, longer)),
         atol=1e-4,
         claims=[
-            claim(
-                "stablehlo_ops >= 4 * reference",
-                "levels stand in the program one after the other: no step waits for a loop",
-            ),
+            claim("stablehlo_ops >= 4 * reference", "levels stand in the program, one after the other"),
             claim("stablehlo_ops >= 0.5 * alternatives", "their number grows with the logarithm of the length"),
             claim("temp_bytes <= 3 * argument_bytes", "the levels together are no larger than the sequence"),
         ],

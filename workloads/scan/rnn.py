@@ -1,7 +1,5 @@
 """A turn taken many times by scan and by a loop: a recurrent network, and one with a memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

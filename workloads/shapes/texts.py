@@ -1,7 +1,5 @@
 """Texts of different lengths: the network that reads them, its training step, and texts padded on the host."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

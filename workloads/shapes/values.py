@@ -4,8 +4,6 @@ The last batch of an epoch is shorter than the others, and a Boolean mask gives 
 are programs that are compiled for one call. Filled up, with the number of real rows beside it, they are one program.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -16,8 +16,6 @@ closed formula of the model's products (Chowdhery et al., "PaLM", 2022). Sources
 interface, on `nnx.jit` and on `TrainState`; Optax's reference of `adamw` (`mask=`).
 """
 
-from __future__ import annotations
-
 from jaxgate import Case
 from workloads.training import deep, lm, resnet, vit
 

@@ -1,7 +1,5 @@
 """A decoder-only language model (about GPT-2 small where it is large), in Flax NNX and in Flax Linen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

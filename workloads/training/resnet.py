@@ -4,8 +4,6 @@ Model and optimiser travel together, as the state of two modules that is merged 
 batch normalisation are a part of that state and go from step to step.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """A vision transformer (ViT-B/16 at 224 x 224 where it is large) in Flax NNX, trained by AdamW with a mask."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
