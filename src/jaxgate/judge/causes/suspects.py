@@ -63,12 +63,16 @@ class _Row:
     rose: tuple[str, ...] = ()  # facts of which one must be more than before
     sure: bool = True  # whether it is seen, and not guessed from what else there is
     root: bool = False  # whether the program is built otherwise
-    alone: AbstractSet[str] = frozenset()  # what it explains without a baseline; empty if it is told beside one only
+    alone: bool = False  # whether it is told without a baseline, too
+    counted: AbstractSet[str] = (
+        frozenset()
+    )  # all that it explains then, where that is less: nothing is known to have grown
 
     def __call__(self, change: Change) -> Iterator[Cause]:
         """The cause, if there is one."""
-        explains = self.explains if change.compared else self.alone
-        if explains and (not self.rose or change.rose(*self.rose)) and (text := self.tell(change)):
+        happened = (self.alone or change.compared) and (not self.rose or change.rose(*self.rose))
+        if happened and (text := self.tell(change)):
+            explains = self.explains if change.compared else self.counted or self.explains
             yield Cause(text=text, explains=frozenset(explains), sure=self.sure, root=self.root)
 
 
@@ -86,21 +90,9 @@ def _some(items: Sequence[str]) -> str:
     return "; ".join(items[:MAX_NAMED])
 
 
-_LOST = MEMORY | {"lost_bytes", "aliased_bytes"}
-_DONATED = MEMORY | {"donated_bytes", "aliased_bytes"}
-_PYTHON = WORK | {
-    "host_callbacks", "output_bytes", "state_bytes", "jax_calls", "python_calls", "host_ns", "dispatch_ns",
-}  # fmt: skip
-_CAPTURED = BUFFERS | {"constant_bytes", "compile_ns"}
 _MOVED = WORK | {"state_bytes", "collectives", "collective_bytes", "output_bytes"}
-_GIVEN = RUN | {
-    "matmul_flops", "output_bytes", "state_bytes", "collective_bytes", "widened_bytes", "aliased_bytes", "host_ns",
-}  # fmt: skip
-_TRACED = COMPILED | WORK | PHASES | {"widened_bytes", "matmul_flops", "constant_bytes", WIDER_PRODUCTS}
-_ANY = WORK | PHASES | {"output_bytes", "argument_bytes", "state_bytes"}
-_READ = frozenset({"host_reads", "host_ns"})
+_MULTIPLIED = RUN | {"matmul_flops"}
 _CYCLES = ("cyclic_objects", "cyclic_arrays")
-_BUFFER = frozenset({"temp_bytes", "peak_bytes"})
 _UNJITTED = (
     "the function is no longer jitted by its own code: the gate jits it, its callers run each operation by itself"
 )
@@ -133,21 +125,25 @@ _FINDERS: tuple[Callable[[Change], Iterable[Cause]], ...] = (
     _Row(_jitted_no_more, {"jitted"}),
     _Row(
         lambda change: f"jitted anew at each call, and traced: {shortlist(change.now.culprits.remade, MAX_NAMED)}",
-        {"remade_jits"}, ("remade_jits",), alone={"remade_jits"},
+        {"remade_jits"}, ("remade_jits",), alone=True,
     ),
     _Row(_thrown_away, {"trace_equations", "trace_calls", "trace_ns"}, root=True),
     lambda change: carries_growth(change.now, change.baseline),
     _Row(calls.traces_more, {"trace_calls", "trace_ns"}),
-    _Row(arrays.not_donated, _DONATED, alone=_DONATED),
+    _Row(arrays.not_donated, MEMORY | {"donated_bytes", "aliased_bytes"}, alone=True),
     _Row(
         _said("donated, but not reused: ", lambda seen: f"{seen.lost[0]}{and_more(seen.lost)}" if seen.lost else ""),
-        _LOST, alone=_LOST,
+        MEMORY | {"lost_bytes", "aliased_bytes"}, alone=True,
     ),
     _Row(
         _said("the program calls Python: ", lambda seen: _some(seen.callbacks) or _UNNAMED),
-        _PYTHON, ("host_callbacks",), alone=_PYTHON,
+        WORK | {"host_callbacks", "output_bytes", "state_bytes", "jax_calls", "python_calls", "host_ns", "dispatch_ns"},
+        ("host_callbacks",), alone=True,
     ),
-    _Row(_said("", lambda seen: _some(seen.constants)), _CAPTURED, ("constant_bytes",), alone=_CAPTURED),
+    _Row(
+        _said("", lambda seen: _some(seen.constants)),
+        BUFFERS | {"constant_bytes", "compile_ns"}, ("constant_bytes",), alone=True,
+    ),
     _Row(
         lambda change: arrays.spread_less(change.now.signature, change.before.signature),
         _MOVED | {"argument_bytes", "replicated_bytes"},
@@ -164,24 +160,32 @@ _FINDERS: tuple[Callable[[Change], Iterable[Cause]], ...] = (
     calls.donates_less,
     _Row(calls.arrives, {*ARRIVAL_FACTS, "jax_calls", "dispatch_ns"}),
     programs.sends,
-    _Row(programs.traced_otherwise, _TRACED, root=True),
+    _Row(
+        programs.traced_otherwise,
+        COMPILED | WORK | PHASES | {"widened_bytes", "matmul_flops", "constant_bytes", WIDER_PRODUCTS}, root=True,
+    ),
     flow.goes_on_for_a_batch,
     _Row(flow.runs_all_branches, flow.OF_BRANCHES, root=True),
     _Row(flow.takes_more_turns, RUN | {"loop_turns"}, root=True),
     _Row(flow.unrolled, WORK | PHASES | {"widened_bytes"}, root=True),
     flow.unrolled_in_part,
     programs.exchanges_routines,
-    _Row(programs.keeps_more, BUFFERS | {"xla_flops", "output_bytes", "kernels"}, root=True),  # FLOPs: what a loop keeps
+    # the cost model counts what a loop keeps
+    _Row(programs.keeps_more, BUFFERS | {"xla_flops", "output_bytes", "kernels"}, root=True),
     _Row(programs.recomputes_more, WORK | PHASES | {"matmul_flops"}, root=True),
     _Row(programs.held_back_no_more, BUFFERS | {"largest_batch", "kernels"}, root=True),
     _Row(arrays.stores_each_step, RUN, root=True),
-    _Row(arrays.gives_programs_more, _GIVEN, root=True),
-    _Row(arrays.multiplies_larger, RUN | {"matmul_flops"}, root=True),
+    _Row(
+        arrays.gives_programs_more,
+        _MULTIPLIED | {"output_bytes", "state_bytes", "collective_bytes", "widened_bytes", "aliased_bytes", "host_ns"},
+        root=True,
+    ),
+    _Row(arrays.multiplies_larger, _MULTIPLIED, root=True),
     _Row(arrays.jumps, {"scattered_bytes"}),
     _Row(arrays.repeats_arrays, BUFFERS | {"run_ns", "kernels"}, root=True),
     _Row(flow.done_at_once, BUFFERS | ARITHMETIC, sure=False),
     flow.one_by_one,
-    _Row(programs.multiplies, WORK | {"matmul_flops", "compile_ns"}, alone={"matmul_flops"}),
+    _Row(programs.multiplies, WORK | {"matmul_flops", "compile_ns"}, alone=True, counted={"matmul_flops"}),
     _Row(_draws_more, WORK),
     _Row(
         lambda change: f"a kernel holds more at once: {change.now.culprits.blocks}",
@@ -191,24 +195,30 @@ _FINDERS: tuple[Callable[[Change], Iterable[Cause]], ...] = (
         lambda change: f"{_NO_NAME}: {', '.join(map(repr, change.now.culprits.unmatched[:MAX_NAMED]))}",
         WORK | {"unmatched_names", "matmul_flops"}, ("unmatched_names",), root=True,
     ),
-    _Row(programs.widens, RUN | {"widened_bytes", "output_bytes", WIDER_PRODUCTS}, alone={"widened_bytes"}),
+    _Row(
+        programs.widens,
+        RUN | {"widened_bytes", "output_bytes", WIDER_PRODUCTS}, alone=True, counted={"widened_bytes"},
+    ),
     programs.multiplies_wider,
     _Row(arrays.returns_more, BUFFERS | {"output_bytes", "state_bytes"}),
     # what is read back comes before calls: NumPy, which gets it, calls Python, too
-    _Row(_said("read back in each call: ", lambda seen: _some(seen.reads)), _READ, alone=_READ),
+    _Row(_said("read back in each call: ", lambda seen: _some(seen.reads)), {"host_reads", "host_ns"}, alone=True),
     calls.calls_more_python,
     _Row(calls.starts_later, {LATER_PROGRAMS}),
     _Row(calls.compiles_again_at_first, {FIRST_PROGRAMS, "first_call_ns"}),
     _Row(
         _said("each step makes reference cycles, which only the collector frees: ", lambda seen: seen.cycles),
-        {*_CYCLES}, _CYCLES, alone={*_CYCLES},
+        {*_CYCLES}, _CYCLES, alone=True,
     ),
     _Row(calls.waits_between, {"host_ns", "dispatch_ns", "first_call_ns"}, sure=False),
     _Row(programs.same_program, COMPILED | PHASES | {"run_ns"}),
     arrays.copies,
     _Row(flow.repeats_routines, WORK, root=True),
-    _Row(arrays.takes_most, frozenset(), alone={"argument_bytes"}, sure=False),
-    _Row(_operates, _ANY, alone=_ANY, sure=False),
-    _Row(_said("largest buffer: ", lambda seen: "".join(seen.allocations[:1])), _BUFFER, alone=_BUFFER, sure=False),
+    _Row(arrays.takes_most, {"argument_bytes"}, sure=False, alone=True),
+    _Row(_operates, WORK | PHASES | {"output_bytes", "argument_bytes", "state_bytes"}, sure=False, alone=True),
+    _Row(
+        _said("largest buffer: ", lambda seen: "".join(seen.allocations[:1])),
+        {"temp_bytes", "peak_bytes"}, sure=False, alone=True,
+    ),
 )  # fmt: skip
 """In the order in which one follows from another."""
