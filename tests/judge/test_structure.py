@@ -118,22 +118,13 @@ REMAT = "less is recomputed, so more is kept: remat is lost or keeps more"
 @pytest.mark.parametrize(
     ("now", "before", "said"),
     [
-        ({SINE: 1}, {SINE: 2, BARRIER: 1}, [f"{REMAT} (optimization_barrier 1 → 0); stablehlo.sine 2 → 1"]),
-        ({SINE: 1, BARRIER: 1}, {SINE: 2, BARRIER: 1}, [f"{REMAT}; stablehlo.sine 2 → 1"]),
-        ({SINE: 1, STORE: 2, READ: 2}, {SINE: 2, STORE: 1, READ: 1}, [f"{REMAT}; stablehlo.sine 2 → 1"]),
-        ({SINE: 1, STORE: 2}, {SINE: 2, STORE: 1}, []),
-        ({SINE: 1}, {SINE: 2}, []),
-        ({SINE: 1, "stablehlo.tanh 8x64xf32": 1, BARRIER: 1}, {SINE: 2, BARRIER: 1}, []),
-        ({SINE: 2, BARRIER: 1, STORE: 2}, {SINE: 2, BARRIER: 1}, []),
-    ],
-    ids=[
-        "lost",
-        "keeps more",
-        "in a loop without a barrier",
-        "stored, not read",
-        "less is computed",
-        "something else instead",
-        "as much",
+        ({SINE: 1}, {SINE: 2, BARRIER: 1}, [f"{REMAT} (optimization_barrier 1 → 0); stablehlo.sine 2 → 1"]),  # lost
+        ({SINE: 1, BARRIER: 1}, {SINE: 2, BARRIER: 1}, [f"{REMAT}; stablehlo.sine 2 → 1"]),  # keeps more
+        ({SINE: 1, STORE: 2, READ: 2}, {SINE: 2, STORE: 1, READ: 1}, [f"{REMAT}; stablehlo.sine 2 → 1"]),  # in a loop
+        ({SINE: 1, STORE: 2}, {SINE: 2, STORE: 1}, []),  # stored, not read
+        ({SINE: 1}, {SINE: 2}, []),  # less is computed
+        ({SINE: 1, "stablehlo.tanh 8x64xf32": 1, BARRIER: 1}, {SINE: 2, BARRIER: 1}, []),  # something else instead
+        ({SINE: 2, BARRIER: 1, STORE: 2}, {SINE: 2, BARRIER: 1}, []),  # as much
     ],
 )
 def test_remat_without_products(now, before, said):
@@ -143,10 +134,8 @@ def test_remat_without_products(now, before, said):
 
 def test_a_product_that_is_made_in_another_way_is_no_remat():
     """It is gone altogether; what was recomputed is still computed once."""
-    gone = roots(
-        {ADD: 1}, {ADD: 1}, products={DOT: 3, "float32[8,8] x float32[8,8]": 1}, facts={"matmul_flops": 600_000}
-    )
-    assert gone == []
+    before = {DOT: 3, "float32[8,8] x float32[8,8]": 1}
+    assert roots({ADD: 1}, {ADD: 1}, products=before, facts={"matmul_flops": 600_000}) == []
 
 
 TILED = {"stablehlo.broadcast_in_dim 4x8x64xf32": 1, "stablehlo.reshape 32x64xf32": 1}
@@ -155,12 +144,11 @@ TILED = {"stablehlo.broadcast_in_dim 4x8x64xf32": 1, "stablehlo.reshape 32x64xf3
 @pytest.mark.parametrize(
     ("more", "found"),
     [
-        ({}, True),
-        ({"stablehlo.add 32x64xf32": 1}, True),
-        ({"stablehlo.add 64x64xf32": 1}, False),
-        ({"stablehlo.reshape 32x64xf32": 0}, False),
+        ({}, True),  # tiled
+        ({"stablehlo.add 32x64xf32": 1}, True),  # and used
+        ({"stablehlo.add 64x64xf32": 1}, False),  # beside something larger
+        ({"stablehlo.reshape 32x64xf32": 0}, False),  # broadcast alone
     ],
-    ids=["tiled", "and used", "beside something larger", "broadcast alone"],
 )
 def test_an_array_that_is_repeated(more, found):
     """A broadcast that stays one is free; one that is given another shape is written out."""

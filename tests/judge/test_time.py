@@ -115,24 +115,21 @@ def alike(now, before):
     ids=lambda changed: next(iter(changed)),
 )
 def test_the_same_executable_of_another_compiler_is_held_against_the_stored_time(changed):
-    """The text of the optimised program is the same, what is generated from it may not be (jax#40101: 1,000 times slower)."""
+    """The text of the optimised program is the same, what is generated from it may not be (jax#40101: 1,000 times slower).
+
+    Where it is no slower the line says how much slower it would have had to be.
+    """
     environment = {**measurement().environment, **changed}
     verdict = alike(slow(1000.0, environment=environment), stored())
     assert (verdict.status, verdict.fails) == (Status.SLOWER, True)
-    assert (
-        "1000.0 × slower than recorded: the code of the compiler, or something outside the program"
-        in verdict.time.reason
-    )
-
-
-def test_another_compiler_whose_code_is_no_slower_is_the_same():
-    """The line says how much slower it would have had to be."""
-    verdict = alike(slow(1.2, environment=PATCH), stored())
+    blamed = "1000.0 × slower than recorded: the code of the compiler, or something outside the program"
+    assert verdict.time.reason.endswith(blamed)
+    verdict = alike(slow(1.2, environment=environment), stored())
     assert verdict.status is Status.SAME
-    assert verdict.time.reason == (
-        "the same executable as the baseline's from another compiler (environment changed [jaxlib 0.10.2 → 0.10.3]); "
-        "only 3 × the recorded time would have shown"
+    assert verdict.time.reason.startswith(
+        "the same executable as the baseline's from another compiler (environment changed ["
     )
+    assert verdict.time.reason.endswith("]); only 3 × the recorded time would have shown")
 
 
 UNWITNESSED = {
