@@ -59,8 +59,8 @@ def find_both(here: SideRecord, there: SideRecord) -> dict[str, Both]:
         case: Both(
             here=here.baselines[case],
             there=there.baselines[case],
-            note_here=here.notes.cases.get(case, CaseNote(case=case, test=here.baselines[case].test)),
-            note_there=there.notes.cases.get(case, CaseNote(case=case, test=there.baselines[case].test)),
+            note_here=here.note(case),
+            note_there=there.note(case),
         )
         for case in sorted(here.baselines.keys() & there.baselines.keys())
     }
@@ -188,9 +188,8 @@ def _broken_claims(case: str, both: Both) -> Iterator[Change]:
 def _lost(here: SideRecord, there: SideRecord, tests: Collection[str]) -> Iterator[Change]:
     """What cannot be compared: cases that are not recorded there, and tests that did not pass here either."""
     cases: dict[str, list[str]] = {}
-    for case, baseline in here.baselines.items():
-        note = here.notes.cases.get(case)
-        cases.setdefault(note.test if note else baseline.test, []).append(case)
+    for case in here.baselines:
+        cases.setdefault(here.note(case).test, []).append(case)
     for test in sorted(tests):
         ours = here.notes.tests.get(test)
         if ours is None or ours.outcome == "failed":

@@ -71,6 +71,10 @@ class SideRecord:
     baselines: Mapping[str, Baseline]  # what it recorded, by case
     notes: SideNotes  # what it noted
 
+    def note(self, case: str) -> CaseNote:
+        """What it noted of a case that it recorded."""
+        return self.notes.cases.get(case) or CaseNote(case=case, test=self.baselines[case].test)
+
 
 class Section(IntEnum):
     """What a change is, the gravest first."""
