@@ -6,8 +6,8 @@ import json
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Timer
@@ -111,15 +111,16 @@ class KeptWorker:
     """A worker that is started when it is first asked, and again where it ended.
 
     Args:
-        begin: Starts it, given the file for what it complains of.
+        command: What starts it.
+        variables: All that it has.
         limit_s: Seconds that it may take to its first line.
 
     Attributes:
         greeting: What that line says.
     """
 
-    def __init__(self, begin: Callable[[Path], AbstractContextManager[LiveWorker]], limit_s: float) -> None:
-        self._begin, self._limit_s = begin, limit_s
+    def __init__(self, command: Sequence[str], variables: Mapping[str, str], limit_s: float) -> None:
+        self._command, self._variables, self._limit_s = command, variables, limit_s
         self._open = ExitStack()
         self._worker: LiveWorker | None = None
         self.greeting: dict[str, Any] = {}
@@ -134,7 +135,8 @@ class KeptWorker:
         if self._worker is None:
             folder = Path(self._open.enter_context(tempfile.TemporaryDirectory(prefix="jaxgate-worker-")))
             try:
-                worker = self._open.enter_context(self._begin(folder / "stderr"))
+                live = start_worker(self._command, folder / "stderr", self._variables)
+                worker = self._open.enter_context(live)
                 with time_limit(worker, self._limit_s):
                     self.greeting = worker.answer()
             except BaseException:  # as below

@@ -18,7 +18,7 @@ import numpy as np
 
 from jaxgate.ext.opinion.interpreter import NotInterpretedError, interpret
 from jaxgate.processes.child import own_program
-from jaxgate.processes.live_worker import KeptWorker, WorkerError, start_worker
+from jaxgate.processes.live_worker import KeptWorker, WorkerError
 
 START_S = 60.0
 """Seconds that it may take to start: 1.5 s on an idle machine."""
@@ -29,7 +29,7 @@ class InterpreterProcess(KeptWorker):
     """The process, for whoever asks."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ, *, module: str = "jaxgate.ext.opinion.process") -> None:
-        super().__init__(lambda complaints: start_worker(own_program(module), complaints, environ), START_S)
+        super().__init__(own_program(module), environ, START_S)
 
     def interpret(self, program: bytes, inputs: Sequence[Values], *, limit_s: float) -> list[Values]:
         """Run a program; to start the process is not among the ``limit_s`` seconds.

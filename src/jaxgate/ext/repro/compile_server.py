@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import base64
-import importlib.util
 import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from jaxgate.ext.opinion.process import Values, pack, unpack
 from jaxgate.ext.repro.model import AnonymousProgram
 from jaxgate.processes.child import strangers_variables
-from jaxgate.processes.live_worker import KeptWorker, LiveWorker, WorkerError, start_worker
+from jaxgate.processes.live_worker import KeptWorker, WorkerError
 
 START_S, ANSWER_S = 120.0, 120.0
 """Seconds that it may take to start, and for one answer: 2 s each where nothing else runs."""
@@ -30,7 +28,9 @@ class CompileServer(KeptWorker):
     """
 
     def __init__(self, python: Path) -> None:
-        super().__init__(self._run, START_S)
+        program = Path(__file__).with_name("server.py")  # it is not imported: another environment runs it
+        command = [str(python), "-I", "-W", "ignore", str(program)]
+        super().__init__(command, strangers_variables(os.environ), START_S)
         self._python = python
         self.jax = self.platform = ""  # empty before the first start
 
@@ -62,13 +62,6 @@ class CompileServer(KeptWorker):
         except (OSError, WorkerError) as error:
             raise NoAnswerError(f"{self._python} does not start with jax: {error}") from error
         self.jax, self.platform = self.greeting["jax"], self.greeting["platform"]
-
-    def _run(self, complaints: Path) -> AbstractContextManager[LiveWorker]:
-        program = importlib.util.find_spec("jaxgate.ext.repro.server")
-        assert program is not None
-        assert program.origin is not None
-        command = [str(self._python), "-I", "-W", "ignore", program.origin]
-        return start_worker(command, complaints, strangers_variables(os.environ))
 
     def _ask(self, programs: Sequence[AnonymousProgram], *, quick: bool = True, **question: Any) -> dict[str, Any]:
         """Ask; ``quick`` spends little on machine code: no fact and no result speaks of it, and it halves the time."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from jaxgate.ext.targets.compiled import TargetExecutable, placement
@@ -21,7 +20,7 @@ from jaxgate.observe.errors import NotOnTargetError
 from jaxgate.observe.program.export import NotReplayableError, export_whole, load_program
 from jaxgate.observe.trace.lowering import Lowered
 from jaxgate.processes.child import own_program
-from jaxgate.processes.live_worker import KeptWorker, LiveWorker, WorkerError, start_worker
+from jaxgate.processes.live_worker import KeptWorker, WorkerError
 
 TIMEOUT_S = 3600.0
 """Seconds that one program may take. A training step of ResNet-50 took 121 s for a v5e on two busy cores, one of ViT-B/16 more
@@ -48,9 +47,9 @@ class TargetProcess(KeptWorker):
         timeout_s: float = TIMEOUT_S,
         module: str = "jaxgate.ext.targets.topology",
     ) -> None:
-        super().__init__(self._run, timeout_s)
+        variables = {**environ, **COMPILERS[target.platform].variables}
+        super().__init__([*own_program(module), str(target)], variables, timeout_s)
         self.target, self._timeout_s = target, timeout_s
-        self._environ, self._command = environ, [*own_program(module), str(target)]
 
     @cached_property
     def versions(self) -> Mapping[str, str]:
@@ -117,9 +116,6 @@ class TargetProcess(KeptWorker):
                 )
             raise TargetError(found["refused"])
         return found
-
-    def _run(self, complaints: Path) -> AbstractContextManager[LiveWorker]:
-        return start_worker(self._command, complaints, {**self._environ, **COMPILERS[self.target.platform].variables})
 
     def _ready(self) -> None:
         try:
