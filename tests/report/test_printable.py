@@ -1,5 +1,6 @@
 """What a stranger named is shown, and does nothing else: on a terminal, in a log, on a page."""
 
+import datetime as dt
 import json
 import shlex
 import unicodedata
@@ -23,6 +24,7 @@ from jaxgate.report.text import explain
 EVIL = "a\x1b[2J\x1b]0;title\x07b\x9b31m\x7f\r\u202egreen\u2066\u2028\udcff"
 """Clears the screen, sets the title, colours, goes to the begin of the line, turns words around; and no text at all."""
 ALLOWED = {"\n", "\t"}
+TODAY = dt.date(2026, 12, 1)
 
 
 def acts(text):
@@ -65,9 +67,9 @@ PAGES = {
     "explain": lambda: explain(evil_verdict(), test=EVIL),
     "summary": lambda: "".join(f"{word}{rest}" for _, word, rest in summary([evil_verdict()], width=None)),
     "review": lambda: "\n".join(review_lines(evil_verdict())),
-    "table": lambda: inventory_text(STORED, {}, {}),
-    "cases": lambda: inventory_text(STORED, {}, {}, cases=True),
-    "inventory as JSON": lambda: json_text(inventory_json(STORED, {}, {})),
+    "table": lambda: inventory_text(STORED, TODAY),
+    "cases": lambda: inventory_text(STORED, TODAY, cases=True),
+    "inventory as JSON": lambda: json_text(inventory_json(STORED, TODAY)),
     "page": lambda: pull_request_page(OUTCOME),
     "results": lambda: results_json(OUTCOME),
     "bundle": lambda: report(evil_verdict(), measurement(), record(), EVIL, [], logdir="x"),
@@ -95,7 +97,7 @@ def test_a_name_is_no_line_of_its_own():
     forged = replace(verdict(), time=replace(verdict().time, reason="x\nSAME  model/step  all is well"))
     assert all("\n" not in rest for _, _, rest in summary([forged], width=None))
     stored = replace(STORED, unreadable=(("a\nstore    all is well", ""),))
-    assert not any(line.startswith("store    all") for line in inventory_text(stored, {}, {}).splitlines())
+    assert not any(line.startswith("store    all") for line in inventory_text(stored, TODAY).splitlines())
     assert all(
         "\n" not in command
         for command in error_commands(Outcome(verdicts=(replace(forged, fails=True),), tests={}, texts={}))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -28,41 +29,32 @@ _SHOWN = ("jax", "python")
 """Entries of an environment in the table; JSON has all of them."""
 
 
-def inventory_text(
-    found: Inventory,
-    ages: Mapping[str, int | None],
-    expiry: Mapping[str, str],
-    *,
-    cases: bool = False,
-    width: int | None = None,
-) -> str:
+def inventory_text(found: Inventory, today: dt.date, *, cases: bool = False, width: int | None = None) -> str:
     """A table, and below it the store, the waivers in force, and what is wrong.
 
-    ``ages`` are days until today by date of recording, ``expiry`` the last day of jax's promise to read its program.
     ``cases`` gives each case a row instead of each family. ``width`` is ``None`` where nothing wraps.
     """
-    rows = list(_case_rows(found, ages, expiry) if cases else _family_rows(found, ages, expiry))
-    lines = [*aligned(rows), "", *_store(found), *_promise(found, ages, expiry), *_waivers(found), *_problems(found)]
+    rows = list(_case_rows(found, today) if cases else _family_rows(found, today))
+    lines = [*aligned(rows), "", *_store(found), *_promise(found, today), *_waivers(found), *_problems(found)]
     return "".join(f"{cut(printable_line(line), width)}\n" for line in lines)
 
 
-def inventory_json(found: Inventory, ages: Mapping[str, int | None], expiry: Mapping[str, str]) -> dict[str, Any]:
+def inventory_json(found: Inventory, today: dt.date) -> dict[str, Any]:
     """Everything, for machines; the keys are the fields of ``Inventory`` and ``KeptCase``."""
-    unreferenced = None if found.unreferenced is None else _files(found.unreferenced)
     return {
         "sound": found.sound,
         "cases": [
             {
                 **asdict(case),
-                "age_days": ages.get(case.date),
-                "readable_until": None if case.why_no_program else expiry.get(case.date) or None,
+                "age_days": age_days(case.date, today=today),
+                "readable_until": _readable_until(case) or None,
             }
             for case in found.cases
         ],
         "unreadable": [{"path": path, "reason": reason} for path, reason in found.unreadable],
         "programs": _files(found.programs),
         "elsewhere": found.elsewhere,
-        "unreferenced": unreferenced,
+        "unreferenced": None if found.unreferenced is None else _files(found.unreferenced),
         "waivers": [{**asdict(waiver), "expires": waiver.expires.isoformat()} for waiver in found.waivers],
         "waiver_problem": found.waiver_problem,
     }
@@ -76,42 +68,37 @@ def _bytes(files: Sequence[StoredFile]) -> int:
     return sum(file.nbytes for file in files)
 
 
-def _family_rows(found: Inventory, ages: Mapping[str, int | None], expiry: Mapping[str, str]) -> Iterator[list[str]]:
+def _family_rows(found: Inventory, today: dt.date) -> Iterator[list[str]]:
     yield ["hardware", "jax", "family", "cases", "oldest", "newest", "readable until", "recorded with"]
     families: dict[tuple[str, str, str], list[KeptCase]] = {}
     for case in found.cases:
         families.setdefault((case.hardware, case.line, case.family), []).append(case)
     for (hardware, line, family), kept in sorted(families.items()):
-        days = sorted({case.date for case in kept})
-        ends = [expiry[case.date] for case in kept if not case.why_no_program and expiry.get(case.date)]
+        days = [_day(day, today) for day in sorted(case.date for case in kept)]
+        ends = min(filter(None, map(_readable_until, kept)), default="-")
         with_ = " | ".join(sorted({_environment(case) for case in kept}))
         environments = {tuple(sorted(case.environment.items())) for case in kept}
         several = f" ({len(environments)} environments)" if len(environments) > 1 else ""
-        oldest, newest = _day(days[0], ages), _day(days[-1], ages)
-        yield [hardware, line, family, f"{len(kept)}", oldest, newest, min(ends, default="-"), with_ + several]
+        yield [hardware, line, family, f"{len(kept)}", days[0], days[-1], ends, with_ + several]
 
 
-def _case_rows(found: Inventory, ages: Mapping[str, int | None], expiry: Mapping[str, str]) -> Iterator[list[str]]:
+def _case_rows(found: Inventory, today: dt.date) -> Iterator[list[str]]:
     yield ["hardware", "jax", "case", "recorded", "readable until", "recorded with", "from", "by", "why"]
     for case in found.cases:
-        ends = "-" if case.why_no_program else expiry.get(case.date, "")
-        made = case.commit or "no commit"
-        yield [
-            case.hardware,
-            case.line,
-            case.case,
-            _day(case.date, ages),
-            ends,
-            _environment(case),
-            made,
-            case.by,
-            case.why,
-        ]
+        ends = "-" if case.why_no_program else _readable_until(case)
+        about = [_day(case.date, today), ends, _environment(case), case.commit or "no commit", case.by, case.why]
+        yield [case.hardware, case.line, case.case, *about]
 
 
-def _day(date: str, ages: Mapping[str, int | None]) -> str:
-    age = ages.get(date)
+def _day(date: str, today: dt.date) -> str:
+    age = age_days(date, today=today)
     return f"{date} (no date)" if age is None else f"{date} ({age} d)"
+
+
+def _readable_until(case: KeptCase) -> str:
+    """The last day of jax's promise to read a program; empty where there is none, or no date."""
+    last = None if case.why_no_program else last_day(case.date)
+    return "" if last is None else last.isoformat()
 
 
 def _environment(case: KeptCase) -> str:
@@ -133,13 +120,13 @@ def _store(found: Inventory) -> Iterator[str]:
         yield "         each is named by a baseline"
 
 
-def _promise(found: Inventory, ages: Mapping[str, int | None], expiry: Mapping[str, str]) -> Iterator[str]:
+def _promise(found: Inventory, today: dt.date) -> Iterator[str]:
     """When the first stored program may no longer be read."""
-    kept = [case for case in found.cases if not case.why_no_program and expiry.get(case.date)]
+    kept = [case for case in found.cases if _readable_until(case)]
     if kept:
         first = min(kept, key=lambda case: (case.date, case.case))
-        age = ages.get(first.date)
-        yield f"promise  jax reads the oldest program until {expiry[first.date]}; it is {age} days old ({first.case})"
+        age = age_days(first.date, today=today)
+        yield f"promise  jax reads the oldest program until {_readable_until(first)}; it is {age} days old ({first.case})"
 
 
 def _waivers(found: Inventory) -> Iterator[str]:
@@ -181,14 +168,11 @@ def show_baselines(folder: str | None, *, cases: bool, as_json: bool) -> int:
         found = read_inventory(root, today=today, elsewhere=_elsewhere())
     except (UnreachableError, UsageError) as error:
         return refuse("baselines", str(error), 1)
-    days = {case.date for case in found.cases}
-    ages = {day: age_days(day, today=today) for day in days}
-    ends = {day: "" if (last := last_day(day)) is None else last.isoformat() for day in days}
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     if as_json:
-        tell(**inventory_json(found, ages, ends))
+        tell(**inventory_json(found, today))
     else:
-        write(inventory_text(found, ages, ends, cases=cases, width=width))
+        write(inventory_text(found, today, cases=cases, width=width))
     return 0 if found.sound else 1
 
 
