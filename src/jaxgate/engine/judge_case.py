@@ -10,7 +10,7 @@ from functools import partial
 from jaxgate.engine.case_names import refuse_foreign
 from jaxgate.engine.duels.baseline_duel import BaselineTiming, Opponent
 from jaxgate.engine.duels.reference_duel import ReferenceTiming
-from jaxgate.engine.record import candidate, record_case
+from jaxgate.engine.record import candidate, has_moved, record_case
 from jaxgate.engine.repeats import BackstopRepeat, PhaseRepeat, Provisional, Repeat
 from jaxgate.engine.run.session import GateSession
 from jaxgate.judge.causes.control_flow import other_constants
@@ -129,9 +129,9 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         repeats.append(BackstopRepeat(again=session.again, test=test, now=now, difference=difference, plain=plain))
     folder = session.store.folder(now.hardware)
     verdict = session.drift_budget.judge(verdict, folder, case.tolerances, strict=session.strict)
-    if settings.update is Update.REVIEW:
-        made_from = partial(getattr, session, "provenance")
-        session.result.candidates |= candidate(observed, verdict, stored, test=test, provenance=made_from)
+    if settings.update is Update.REVIEW and has_moved(verdict):
+        held = candidate(observed, verdict, stored, test=test, provenance=session.provenance)
+        session.result.candidates[case.name] = held
     if verdict.status in ALWAYS_FAIL:
         verdict = with_changes(verdict, observed, stored, session.programs)
     return judged(verdict=_waived(session, verdict, strict=session.strict), repeats=tuple(repeats))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -131,18 +131,10 @@ def has_moved(verdict: Verdict) -> bool:
 
 
 def candidate(
-    observed: Observation,
-    verdict: Verdict,
-    record: StoredBaseline | None,
-    *,
-    test: str,
-    provenance: Callable[[], Provenance],
-) -> dict[str, Candidate | str]:
-    """What it takes to record a case later, or why it cannot be, by case; empty if it did not move. No array is held."""
-    if not has_moved(verdict):
-        return {}
+    observed: Observation, verdict: Verdict, record: StoredBaseline | None, *, test: str, provenance: Provenance
+) -> Candidate | str:
+    """What it takes to record a case later, or why it cannot be. No array is held."""
     try:
-        found = Candidate.of(observed, record, case=verdict.case, test=test, provenance=provenance())
+        return Candidate.of(observed, record, case=verdict.case, test=test, provenance=provenance)
     except Exception as error:  # noqa: BLE001 - the case was judged all the same
-        return {verdict.case: f"it cannot be recorded: {describe(error)}"}
-    return {verdict.case: found}
+        return f"it cannot be recorded: {describe(error)}"

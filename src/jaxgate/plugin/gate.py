@@ -40,7 +40,7 @@ from jaxgate.plugin.gate_arguments import known_options, refuse_other_kinds, usa
 from jaxgate.plugin.reports import Capturing, GatedTest, hold
 from jaxgate.report.case_page import report_sections
 from jaxgate.report.results import verdict_properties
-from jaxgate.report.text import explain, in_short
+from jaxgate.report.text import in_short
 from jaxgate.settings import CPU_DEVICES, Size
 
 
@@ -291,10 +291,9 @@ class Gate:
         return verdict
 
     def _explain(self, verdict: Verdict) -> str:
-        if not verdict.fails:
-            return f"{verdict.status}  {verdict.case}  {in_short(verdict)}"
-        settings = self._session.settings
-        return explain(verdict, test=self._item.nodeid, compiled_as=settings.compiled_as, elsewhere=settings.elsewhere)
+        if verdict.fails:
+            return self._session.explain(verdict, self._item.nodeid)
+        return f"{verdict.status}  {verdict.case}  {in_short(verdict)}"
 
     def _capture_of(self, judged: JudgedCase, observed: Observation | None) -> Capturing:
         """What profiles a case once its verdict is final, under the JAX settings of its test.

@@ -16,7 +16,6 @@ from jaxgate.model.verdict import Verdict
 from jaxgate.plugin.stash import GATE, SUSPECT
 from jaxgate.report.case_page import BUFFERS, CHANGES
 from jaxgate.report.results import verdict_properties
-from jaxgate.report.text import explain
 from jaxgate.report.waivers import expected_failures, unexpected_passes
 
 if TYPE_CHECKING:
@@ -234,18 +233,17 @@ def confirm_held(config: pytest.Config, session: GateSession) -> None:
             finally:  # Ctrl-C: the verdict is final all the same
                 result.verdicts.append(verdict)
         del provisional, capturing
-        settle(test, verdict, compiled_as=session.settings.compiled_as, elsewhere=session.settings.elsewhere)
+        _settle(test, verdict, session.explain(verdict, test.item.nodeid) if verdict.fails else "")
         if test.waiting or not test.held:  # it waits on, or failed for another reason and is red already
             continue
         result.accused += test.accuses_machine
         _log(config, test.held)
 
 
-def settle(test: GatedTest, verdict: Verdict, *, compiled_as: str, elsewhere: str) -> None:
+def _settle(test: GatedTest, verdict: Verdict, text: str) -> None:
     """Give a test the final verdict of one of its cases; once no other case waits, its reports say what came of all."""
     test.verdicts.append(verdict)
-    if verdict.fails:
-        test.texts[verdict.case] = explain(verdict, test=test.item.nodeid, compiled_as=compiled_as, elsewhere=elsewhere)
+    test.texts[verdict.case] = text
     if not test.held:
         return
     for report in test.held:

@@ -21,7 +21,6 @@ from jaxgate.keep.results import parse_results
 from jaxgate.model.outcome import Outcome, Shard
 from jaxgate.report.pull_request import in_the_diff, pull_request_page
 from jaxgate.report.results import results_json
-from jaxgate.report.text import explain
 from jaxgate.settings import RESULTS_INTO, STEP_SUMMARY
 
 if TYPE_CHECKING:
@@ -75,7 +74,6 @@ def outcome_of(session: GateSession, ending: Ending, selected: AbstractSet[str],
     root = session.project.resolve()
     top = Path(run_git(root, "rev-parse", "--show-toplevel") or root)
     project = root.relative_to(top) if root.is_relative_to(top) else Path()
-    compiled_as, elsewhere = session.settings.compiled_as, session.settings.elsewhere
     strict = session.settings.strict
     base = merge_base(session.project) if strict or any(verdict.fails for verdict in result.verdicts) else None
     baseline_edits, judged_by = _edits(session, base) if strict else ((), ())
@@ -84,11 +82,7 @@ def outcome_of(session: GateSession, ending: Ending, selected: AbstractSet[str],
         tests=tests,
         project="" if project == Path() else f"{project.as_posix()}/",
         lines=_lines(session, tests, top, base),
-        texts={
-            v.case: explain(v, test=tests.get(v.case, ""), compiled_as=compiled_as, elsewhere=elsewhere)
-            for v in result.verdicts
-            if v.fails
-        },
+        texts={v.case: session.explain(v, tests.get(v.case, "")) for v in result.verdicts if v.fails},
         not_judged=tuple(sorted(result.not_judged(selected))),
         problems=(*_problems(session, ending.orphans), *ending.wrong),
         unfit=tuple(filter(None, (result.time_over, unfit(session)))),
@@ -98,8 +92,8 @@ def outcome_of(session: GateSession, ending: Ending, selected: AbstractSet[str],
         baseline_edits=baseline_edits,
         judge_edits=judged_by,
         needs_commit=ending.changes.needs_commit,
-        compiled_as=compiled_as,
-        elsewhere=elsewhere,
+        compiled_as=session.settings.compiled_as,
+        elsewhere=session.settings.elsewhere,
         exit_status=exit_status,
         uncommitted=ending.status.uncommitted,
         run=secrets.token_hex(8),

@@ -48,6 +48,7 @@ from jaxgate.model.workload import Case, Cost, Tolerance
 from jaxgate.observe.duel.sides import Opponents
 from jaxgate.observe.machine.jax_settings import know_defaults
 from jaxgate.processes.pytest_child import Side, child_environment, naming
+from jaxgate.report.text import explain
 from jaxgate.settings import Settings, Update
 
 
@@ -244,6 +245,10 @@ class GateSession:
             patience_s=self.instruments.patience_s,
             left=lambda: time_left(self._selected, self._costs, self.result.tests.values()),
         )
+
+    def explain(self, verdict: Verdict, test: str) -> str:
+        """Why a case fails, with the options of this run in its commands."""
+        return explain(verdict, test=test, compiled_as=self.settings.compiled_as, elsewhere=self.settings.elsewhere)
 
     def folders(self, verdicts: Iterable[Verdict]) -> list[str]:
         """Where the baselines of these cases lie: a folder for each hardware, all of this release line."""
