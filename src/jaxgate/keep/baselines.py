@@ -45,16 +45,15 @@ def _read_each(paths: Iterable[Path]) -> tuple[dict[Path, Baseline], list[Corrup
     return found, unreadable
 
 
-COPIED = (
-    "expected the case `{case}`, found `{found}`, which has a file of its own: was it copied? Record it: --perf-update"
-)
-
-
-def is_copied(path: Path, case: str, found: str) -> bool:
-    """Whether a file of one case holds another one that has its own file, too; one that was moved (``git mv``) does not."""
+def refuse_copy(path: Path, case: str, found: str) -> None:
+    """Refuse the file of a case that holds another one, which has its own file, too; one that was moved (``git mv``) does not."""
     folder = path.parents[case.count("/")]
     parts = found.split("/")
-    return ".." in parts or len(parts) != case.count("/") + 1 or os.path.lexists(folder.joinpath(f"{found}.json"))
+    if ".." in parts or len(parts) != case.count("/") + 1 or os.path.lexists(folder.joinpath(f"{found}.json")):
+        raise CorruptBaselineError(
+            path,
+            f"expected the case `{case}`, found `{found}`, which has a file of its own: was it copied? Record it: --perf-update",
+        )
 
 
 def files_of_case(root: Path, case: str, other: str) -> Iterator[tuple[Path, Path]]:
@@ -164,19 +163,6 @@ class BaselineStore:
 
 
 def _read(path: Path, case: str) -> Baseline:
-    baseline = _read_sound(path)
-    if baseline.case != case:
-        if is_copied(path, case, baseline.case):
-            raise CorruptBaselineError(path, COPIED.format(case=case, found=baseline.case))
-        baseline = replace(baseline, case=case, test="")
-    if baseline.folder != path.parents[1].name:
-        found = path.parents[1].name
-        raise CorruptBaselineError(path, f"expected it in the folder `{baseline.folder}`, found it in `{found}`")
-    return baseline
-
-
-def _read_sound(path: Path) -> Baseline:
-    """Read a baseline, wherever it lies. Raises CorruptBaselineError if it cannot be trusted."""
     baseline = read_strict(path, Baseline, schema=BASELINE_SCHEMA, may_lack=LATER_KEYS)
     named = [
         ("fingerprints.program", baseline.fingerprints.program, 32),
@@ -194,4 +180,10 @@ def _read_sound(path: Path) -> Baseline:
         release_line(baseline.environment.get("jax", ""))
     except ValueError as error:
         raise CorruptBaselineError(path, f"key `environment.jax`: {error}") from None
+    if baseline.case != case:
+        refuse_copy(path, case, baseline.case)
+        baseline = replace(baseline, case=case, test="")
+    if baseline.folder != path.parents[1].name:
+        found = path.parents[1].name
+        raise CorruptBaselineError(path, f"expected it in the folder `{baseline.folder}`, found it in `{found}`")
     return baseline

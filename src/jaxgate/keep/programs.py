@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import zlib
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -124,10 +125,9 @@ def open_programs(baselines: Path, url: str, cache: Path | None = None) -> Progr
 
 
 def _read(path: Path) -> bytes | None:
-    try:
+    with suppress(OSError):
         return _unpacked(read_bytes(path, PROGRAM_BYTES))
-    except OSError:
-        return None
+    return None
 
 
 def _unpacked(packed: bytes) -> bytes | None:

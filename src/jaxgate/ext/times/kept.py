@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from jaxgate.ext.times.model import TIMES_SCHEMA, StoredTimes, TimedSession
-from jaxgate.keep.baselines import COPIED, is_copied
+from jaxgate.keep.baselines import refuse_copy
 from jaxgate.keep.strict import CorruptBaselineError, read_strict, write_strict
 from jaxgate.model.machine import HardwareKey, folder_name
 
@@ -32,11 +32,14 @@ class TimesStore:
 
     def path(self, hardware: HardwareKey, case: str) -> Path:
         """Where the times of a case lie, whether or not they exist."""
-        return self.root / folder_name(hardware.slug, self.line) / FOLDER / f"{case}.json"
+        return self._folder(hardware) / f"{case}.json"
 
     def any_of(self, hardware: HardwareKey) -> bool:
         """Whether somebody called this hardware quiet and exclusive, by storing times of it."""
-        return (self.root / folder_name(hardware.slug, self.line) / FOLDER).is_dir()
+        return self._folder(hardware).is_dir()
+
+    def _folder(self, hardware: HardwareKey) -> Path:
+        return self.root / folder_name(hardware.slug, self.line) / FOLDER
 
     def load(self, hardware: HardwareKey, case: str) -> StoredTimes:
         """Read the times of a case on exactly this hardware; none where there is no file.
@@ -49,8 +52,7 @@ class TimesStore:
             return StoredTimes(schema=TIMES_SCHEMA, case=case, hardware=hardware, sessions=())
         found = read_strict(path, StoredTimes, schema=TIMES_SCHEMA)
         if found.case != case:
-            if is_copied(path, case, found.case):
-                raise CorruptBaselineError(path, COPIED.format(case=case, found=found.case))
+            refuse_copy(path, case, found.case)
             found = replace(found, case=case)
         if found.hardware != hardware:
             raise CorruptBaselineError(path, f"expected hardware `{hardware}`, found `{found.hardware}`")
