@@ -21,8 +21,6 @@ from jaxgate.keep.strict import CorruptBaselineError, read_strict, write_strict
 from jaxgate.model.baseline import BASELINE_SCHEMA, LATER_KEYS, Baseline, StoredBaseline
 from jaxgate.model.machine import HardwareKey, distance, folder_name, release_line, split_folder_name
 
-__all__ = ["BaselineStore", "CorruptBaselineError"]
-
 
 def baseline_files(root: Path, folder: str = "*") -> list[Path]:
     """The baselines of a project, without their stored times; ``folder`` is one of hardware and release line, or a pattern."""
