@@ -42,11 +42,7 @@ class TimesStore:
         return self.root / folder_name(hardware.slug, self.line) / FOLDER
 
     def load(self, hardware: HardwareKey, case: str) -> StoredTimes:
-        """Read the times of a case on exactly this hardware; none where there is no file.
-
-        Raises:
-            CorruptBaselineError: If a file is there and cannot be trusted.
-        """
+        """Read the times of a case on exactly this hardware. Raises CorruptBaselineError if a file cannot be trusted."""
         path = self.path(hardware, case)
         if not os.path.lexists(path):  # a link to nowhere is not "none"
             return StoredTimes(schema=TIMES_SCHEMA, case=case, hardware=hardware, sessions=())
@@ -59,11 +55,7 @@ class TimesStore:
         return found
 
     def add(self, hardware: HardwareKey, case: str, session: TimedSession) -> StoredTimes:
-        """Add a session and write the file, whole or not at all.
-
-        Raises:
-            CorruptBaselineError: If the file that is there cannot be trusted; it stays as it is.
-        """
+        """Add a session and write the file, whole or not at all; one that cannot be trusted raises, and stays as it is."""
         known = self.load(hardware, case)
         times = StoredTimes(schema=TIMES_SCHEMA, case=case, hardware=hardware, sessions=(*known.sessions, session))
         write_strict(self.path(hardware, case), times)

@@ -57,7 +57,6 @@ class TimesRecorder(InsteadOfTests):
         """A machine that is not quiet ends with exit code 2, a case that was refused with 1."""
         if self._recording is None or exitstatus != pytest.ExitCode.OK:
             return exitstatus
-
         if self._busy:
             return pytest.ExitCode.INTERRUPTED
         refused = any(row.outcome is RecordingOutcome.REFUSED for row in self._recording.rows)
