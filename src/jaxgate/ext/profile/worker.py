@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from jaxgate.ext.profile.capture import side_folder
-from jaxgate.ext.profile.model import Operation, OpTable, StepTimes
+from jaxgate.ext.profile.model import Operation, OpTable, Side, StepTimes
 from jaxgate.ext.profile.op_names import lines_of, operations
 from jaxgate.ext.profile.operations import compare, divide, typical
 from jaxgate.ext.profile.programs import Profiled
@@ -31,20 +31,13 @@ TIMEOUT_S = 60
 def read_table(
     folder: Path, sides: Sequence[Profiled], notes: list[str], timeout_s: float = TIMEOUT_S, *, one_device: bool = False
 ) -> OpTable | None:
-    """The operation table of today's side, and perhaps another; ``notes`` gets why there is none.
+    """The operation table of today's side, which comes first, and perhaps another; ``notes`` gets why there is none.
 
     Each side's profile lies in the folder under its name. The process is killed after ``timeout_s``. With
     ``one_device`` the host's threads work for one device only.
     """
-    question: dict[str, Any] = {
-        "now" if side.side == "now" else "other": {
-            "folder": str(folder / side_folder(side.side)),
-            "names": _names(side, notes),
-        }
-        for side in sides
-    }
-    question["one_device"] = one_device
-    question["side"] = next((side.side for side in sides if side.side != "now"), None)
+    profiles = [(side.side, str(folder / side_folder(side.side)), _names(side, notes)) for side in sides]
+    question = {"profiles": profiles, "one_device": one_device}
     try:
         done = run_child(
             own_program("jaxgate.ext.profile.worker"),
@@ -73,29 +66,19 @@ def _names(side: Profiled, notes: list[str]) -> dict[str, Operation]:
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """The operation table of two profiles.
-
-    The question has ``now`` and perhaps ``other``, each the ``folder`` of a profile and the ``names`` of its operations;
-    ``side`` says whose the other is.
-    """
-    now = question["now"]
-    other, names = question.get("other"), _named(now)
-    host = 0 if question.get("one_device") else None
-    theirs = None if other is None else _times(other, _named(other), host)
-    ours = _times(now, names, host)
-    table = compare(ours, theirs, lines_of(names), side=question.get("side"))
+    """The operation table of one or two ``profiles``: whose each is, its folder, and the names of its operations."""
+    host = 0 if question["one_device"] else None
+    read: list[tuple[Side, StepTimes, dict[str, Operation]]] = []
+    for side, folder, said in question["profiles"]:
+        names = {name: Operation(*operation) for name, operation in said.items()}
+        steps = read_steps(Path(folder), names, host)
+        read.append((side, typical([divide(spans, begin, end) for begin, end, spans in steps]), names))
+    (_, ours, names), *others = read
+    other, theirs, _ = others[0] if others else (None, None, {})
+    table = compare(ours, theirs, lines_of(names), side=other)
     moving = [one for one in names.values() if one.collective and one.name in ours.times_ns]
     longest = max(moving, key=lambda one: ours.times_ns[one.name], default=None)
     return {**asdict(table), "waits_in": "" if longest is None else f"{longest.name}  {longest.line}".rstrip()}
-
-
-def _times(side: dict[str, Any], names: dict[str, Operation], host: int | None) -> StepTimes:
-    steps = read_steps(Path(side["folder"]), names, host)
-    return typical([divide(spans, begin, end) for begin, end, spans in steps])
-
-
-def _named(side: dict[str, Any]) -> dict[str, Operation]:
-    return {name: Operation(*operation) for name, operation in side["names"].items()}
 
 
 def main() -> None:
