@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import multiprocessing
 import os
 import pkgutil
 import re
-import resource
 import tempfile
 import time
 import warnings
@@ -49,8 +47,7 @@ class Asked:
     failed: bool = False  # whether that is an error of the sweep's own
     steps: float = 0.0  # what the interpreter would take
     eps: float = 0.0  # distance from 1 to the next number, of its coarsest float
-    compile_s: float = 0.0  # what its first compile took, of processors, as the next
-    cpu_s: float = 0.0  # what the opinion took, the interpreter's process with it
+    compile_s: float = 0.0  # what its first compile took
 
     @property
     def roundings(self) -> float | None:
@@ -157,7 +154,7 @@ def _asked(case: Case) -> Asked:
     subject = JittedSubject.of(lowered, compiled.call)
     result = jax.tree.map(on_host, subject.call(subject.fresh()))
     traits = read_traits(lowered.stage.compiler_ir("stablehlo"), jax.default_backend())
-    begin, busy = time.perf_counter(), _busy_s()
+    begin = time.perf_counter()
     opinion = second_opinion(
         Question(
             lowered=lowered,
@@ -173,31 +170,7 @@ def _asked(case: Case) -> Asked:
     return Asked(
         name="",
         opinion=replace(opinion, seconds=time.perf_counter() - begin),
-        cpu_s=_busy_s() - busy,
         steps=traits.cost,
         eps=traits.eps,
         compile_s=(compiled.program.compile_ns or 0) / 1e9,
     )
-
-
-def _busy_s() -> float:
-    """What this process and those that it started have had of processors: the machine may have other work."""
-    children = (_used_s(Path(f"/proc/{number}/stat")) for number in _children())
-    return time.process_time() + sum(children) + resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-
-
-def _children() -> list[str]:
-    found: list[str] = []
-    for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):  # a thread that ended meanwhile
-            found += (task / "children").read_text().split()
-    return found
-
-
-def _used_s(stat: Path) -> float:
-    """Seconds of processors that a live process has had; none if it ended meanwhile."""
-    try:
-        user, system = stat.read_text().rpartition(")")[2].split()[11:13]
-    except OSError:
-        return 0.0
-    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
