@@ -80,28 +80,30 @@ def take_profile(
 
 
 def _take(profiled: Profiled, folder: Path, session: str, limits: Limits, together: Lockstep) -> Taken:
+    compiles = profiled.forget is not None  # then no step says what a step takes
     if profiled.forget is not None:
         profiled.forget()
     arguments = profiled.fresh()
     took_s = 0.0
-    for number in range(WARM_STEPS if profiled.forget is None else 1):
+    for number in range(1 if compiles else WARM_STEPS):
         if not number or took_s < limits.slow_step_s:
             begin = time.perf_counter()
             arguments = profiled.following(arguments, profiled.step(arguments))
             took_s = max(together.each("a profiled step", time.perf_counter() - begin))
-    if profiled.forget is None and took_s > limits.slowest_step_s:
+    if not compiles and took_s > limits.slowest_step_s:
         return Taken(why_not=f"a step takes {took_s:.0f} s, {limits.slowest_step_s:.0f} s may be")
-    slow = profiled.forget is None and took_s > limits.slow_step_s
-    steps = FEWEST_STEPS if slow else FEWER_STEPS if took_s > limits.long_step_s else STEPS
-    note = ""
-    if profiled.forget is None and not slow:
-        with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
-            note, arguments = _trace(profiled, arguments, Path(name), session, together, steps=1, programs=False)
-            size = max(together.each("the size of its profile", _size(Path(name))))
-            steps = max(FEWEST_STEPS, min(steps, MAX_BYTES // max(1, size)))
+    slow = took_s > limits.slow_step_s
+    steps = FEWER_STEPS if took_s > limits.long_step_s else STEPS
+    if compiles or slow:
+        steps = steps if compiles else FEWEST_STEPS
+        note, _ = _trace(profiled, arguments, folder, session, together, steps=steps)
+        return Taken(note=note)
+    with tempfile.TemporaryDirectory(prefix="jaxgate-") as name:
+        note, arguments = _trace(profiled, arguments, Path(name), session, together, steps=1, programs=False)
+        size = max(together.each("the size of its profile", _size(Path(name))))
+    steps = max(FEWEST_STEPS, min(steps, MAX_BYTES // max(1, size)))
     found, arguments = _trace(profiled, arguments, folder, session, together, steps=steps)
-    large = together.anyone("a large profile", _size(folder) > limits.largest_bytes)
-    if profiled.forget is None and not slow and large:
+    if together.anyone("a large profile", _size(folder) > limits.largest_bytes):
         shutil.rmtree(folder)
         _trace(profiled, arguments, folder, session, together, steps=steps, programs=False)
     return Taken(note=note or found)
