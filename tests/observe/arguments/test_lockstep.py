@@ -11,7 +11,7 @@ from support.measured import measured, sample_of
 from jaxgate.keep.cache import ReferenceCache
 from jaxgate.model.measurement import InvalidCaseError
 from jaxgate.observe.arguments.feeder import Shards, inputs_fingerprint, on_host, pieces, side_by_side
-from jaxgate.observe.arguments.lockstep import processes_of
+from jaxgate.observe.arguments.lockstep import Lockstep, processes_of
 from jaxgate.observe.execute.correctness import Closeness, check_agreement, refuse_nan
 from jaxgate.observe.execute.steps import take_steps
 from jaxgate.observe.execute.subjects import JittedSubject
@@ -22,7 +22,7 @@ X = np.arange(12, dtype=np.float32).reshape(4, 3)
 TOP, BOTTOM = ((0, 2), (0, 3)), ((2, 4), (0, 3))
 
 
-class Others:
+class Others(Lockstep):
     """The rest of the ranks, as one of them hears it."""
 
     def __init__(self, *, numbers=None, yes=()):
@@ -31,9 +31,6 @@ class Others:
     def first(self, what, numbers):
         self.asked.append(what)
         return numbers if self.numbers is None else self.numbers
-
-    def same(self, what, text):
-        """They are."""
 
     def anyone(self, what, yes):
         self.asked.append(what)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support.jax_settings import settings_restored
 
 from jaxgate.observe.arguments.signature import to_host
 from jaxgate.observe.duel.sides import restore, to_files
@@ -58,48 +59,35 @@ def test_leaves_keep_their_order():
         restore(arrays, kinds[:2])
 
 
+PRECISION, PLAIN = "jax_default_matmul_precision", "jax_disable_most_optimizations"
+
+
+@settings_restored()
 def test_settings_travel_as_json():
     """What changes programs is there, can be written down, and is set again as it was."""
-    before = jax.config.jax_default_matmul_precision
-    jax.config.update("jax_default_matmul_precision", "float32")
-    try:
-        found = json.loads(json.dumps(settings()))
-        jax.config.update("jax_default_matmul_precision", "bfloat16")
-        apply_settings(found)
-        assert jax.config.jax_default_matmul_precision == "float32"
-        assert json.loads(json.dumps(settings())) == found
-    finally:
-        jax.config.update("jax_default_matmul_precision", before)
+    jax.config.update(PRECISION, "float32")
+    found = json.loads(json.dumps(settings()))
+    jax.config.update(PRECISION, "bfloat16")
+    apply_settings(found)
+    assert jax.config.jax_default_matmul_precision == "float32"
+    assert json.loads(json.dumps(settings())) == found
     assert found["jax_enable_x64"] is False
     assert found["jax_threefry_partitionable"] is True
     assert found["jax_default_prng_impl"] == "threefry2x32"
 
 
+@settings_restored()
 def test_settings_come_back_for_a_while_only():
-    """Unset ones too: what a test had set must not stay on after its capture, nor what is set now."""
-    unset = all_settings()
-    assert unset["jax_default_matmul_precision"] is None
-    try:
-        jax.config.update("jax_default_matmul_precision", "bfloat16")
-        with settings_of(unset):
-            assert jax.config.jax_default_matmul_precision is None
-        assert jax.config.jax_default_matmul_precision == "bfloat16"
-        there = all_settings()
-    finally:
-        jax.config.update("jax_default_matmul_precision", None)
+    """Unset ones, and options that are no attributes of ``jax.config``: neither what a test had set stays on, nor what is now."""
+    there, values = all_settings(), jax.config.values
+    assert (values[PRECISION], values[PLAIN]) == (None, False)
+    jax.config.update(PRECISION, "bfloat16")
+    jax.config.update(PLAIN, True)
     with settings_of(there):
-        assert jax.config.jax_default_matmul_precision == "bfloat16"
-    assert all_settings() == unset
-
-
-def test_a_flag_that_was_at_its_default_comes_back_too():
-    """Some options are no attributes of ``jax.config``: set now and not then, it is unset for the while."""
-    name = "jax_disable_most_optimizations"
-    there = all_settings()
-    try:
-        jax.config.update(name, True)
-        with settings_of(there):
-            assert jax.config.values[name] is False
-        assert jax.config.values[name] is True
-    finally:
-        jax.config.update(name, False)
+        assert all_settings() == there
+    assert (jax.config.values[PRECISION], jax.config.values[PLAIN]) == ("bfloat16", True)
+    now = all_settings()
+    apply_settings(there)
+    with settings_of(now):
+        assert all_settings() == now
+    assert all_settings() == there

@@ -507,7 +507,7 @@ step(X)
 
 
 def test_the_fixtures_pass_a_clean_test(project):
-    """Each fixture is the guard itself; no baseline, no gate, no option."""
+    """Each fixture is the guard itself, with no gate and no baseline; a gating test may use it around its own calls."""
     project.write(
         "test_model.py",
         MODEL
@@ -519,6 +519,9 @@ def test_the_fixtures_pass_a_clean_test(project):
     result.counts(passed=1)
     assert result.code == 0
     assert not project.baselines()
+    beside = "def test_gated(gate, no_retrace):\n    gate(step, X)\n    with no_retrace(step):\n        step(X)\n"
+    project.write("test_gated.py", MODEL + beside)
+    project.run("test_gated.py", "--perf-update").counts(passed=1)
 
 
 FAULTS = {
@@ -561,15 +564,6 @@ def test_a_fault_is_red_with_a_short_text(project):
     assert not [line for line in result.text.splitlines() if "observe/" in line]
     body = result.text.split("= FAILURES =")[1].split("short test summary")[0]
     assert len(body.splitlines()) < 20 * len(FAULTS)
-
-
-def test_guards_beside_a_gate(project):
-    """A gating test may use them around its own calls."""
-    project.write(
-        "test_model.py",
-        MODEL + "def test_step(gate, no_retrace):\n    gate(step, X)\n    with no_retrace(step):\n        step(X)\n",
-    )
-    project.run("--perf-update").counts(passed=1)
 
 
 def test_a_guard_that_is_imported_late_is_no_retrace(tmp_path):
