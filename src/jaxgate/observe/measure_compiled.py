@@ -55,19 +55,15 @@ def measure_compiled(computation: Computation, build: Callable[[], Computation],
     )
     next_args = computation.next_args or carry_donated(compiled.lowered.stage, compiled.call[0])
     why = NOT_CALLED if tools.target is None else compiled_for(str(tools.target.target))
-    left = len(computation.claims) - len(claims)
     uncounted = _uncounted(found) if tools.target is not None else frozenset[str]()
     counted = tuple(claim for claim in claims if uncounted.isdisjoint({claim.quantity, claim.other}))
-    beyond = len(claims) - len(counted)
     everywhere = tools.target is not None  # a run says it once for all of its cases
     unseen = [
         found.unseen,
         "" if everywhere else why,
         "results are not compared with the reference's" if reference and not everywhere else "",
-        f"{plural(left, 'claim')} {'needs' if left == 1 else 'need'} calls" if left else "",
-        f"{plural(beyond, 'claim')} {'needs' if beyond == 1 else 'need'} a count of what libraries do"
-        if beyond
-        else "",
+        _left_out(len(computation.claims) - len(claims), "calls"),
+        _left_out(len(claims) - len(counted), "a count of what libraries do"),
     ]
     measurement = replace(
         found,
@@ -95,6 +91,10 @@ def measure_compiled(computation: Computation, build: Callable[[], Computation],
         target=tools.target,
         executable=compiled.program.executable,
     )
+
+
+def _left_out(count: int, wanted: str) -> str:
+    return f"{plural(count, 'claim')} {'needs' if count == 1 else 'need'} {wanted}" if count else ""
 
 
 def _uncounted(found: Measurement) -> frozenset[str]:
