@@ -66,7 +66,7 @@ def test_the_tolerance_of_a_fact(policy, before):
     name, step, may = policy.name, worse(policy), slack(policy, before)
     found = one(name, before + step * (may + 1), before)
     assert (found.status, found.now, found.against) == (Status.REGRESSED, before + step * (may + 1), before)
-    assert found.allowed == pytest.approx(before + step * may, abs=1)
+    assert found.allowed == pytest.approx(before + step * (policy.relative * before + policy.absolute))
     assert one(name, before + step * may, before).status is Status.SAME
     assert one(name, before - step * may, before).status is Status.SAME
     assert one(name, before - step * (may + 1), before).status is Status.IMPROVED

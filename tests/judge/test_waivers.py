@@ -54,7 +54,6 @@ def test_a_fact_within_its_waiver_passes_and_stays_visible():
     assert (red.status, red.fails) == (Status.REGRESSED, True)
     verdict = waived(red, waiver())
     assert (verdict.status, verdict.fails) == (Status.WAIVED, False)
-    assert verdict.worst is not None
     assert (verdict.worst.name, verdict.worst.status, verdict.worst.now) == ("temp_bytes", Status.WAIVED, 40_000)
     assert in_short(verdict) == (f"{UNTIL} · temp_bytes 40 kB against 20 kB = 2.00 ×, allowed 25.1 kB · time SAME")
     assert f"  waiver    temp_bytes: {UNTIL}" in explain(verdict, test="t").splitlines()
@@ -147,10 +146,8 @@ EVERYTHING = (waiver(up_to=1e12), waiver("time", 9.0), waiver(str(STATED), 1e12)
     [
         (judged({"temp_bytes": None}), Status.INVALID),  # a fact that vanished cannot be within anything
         (judged(claims=[STATED]), Status.INVALID),  # nor can a claim whose numbers are unknown
-        (
-            judge_invalid(CASE, InvalidCaseError("temp_bytes", "it raised")),
-            Status.INVALID,
-        ),  # whatever its stage is called
+        # whatever the stage is called
+        (judge_invalid(CASE, InvalidCaseError("temp_bytes", "it raised")), Status.INVALID),
         (judge_invalid(CASE, ExhaustedError("temp_bytes", "out of memory")), Status.RESOURCE_EXHAUSTED),
         (judged({"temp_bytes": 40_000}, signature=OTHER), Status.STALE_BASELINE),
     ],
@@ -177,7 +174,6 @@ def test_other_findings_keep_their_say():
     """One fact waived, one not: red by the other, and the waiver is still told."""
     verdict = waived(judged({"temp_bytes": 40_000, "matmul_flops": 2_000_000}), waiver())
     assert (verdict.status, verdict.fails) == (Status.REGRESSED, True)
-    assert verdict.worst is not None
     assert verdict.worst.name == "matmul_flops"
     assert f"temp_bytes: {UNTIL}" in in_short(verdict)
     assert f"temp_bytes: {UNTIL}" in explain(verdict, test="t")
