@@ -238,8 +238,8 @@ class _Scope:
 
         for equation in jaxpr.eqns:
             reads = tuple(read(atom) for atom in equation.invars)
-            inner = _inlined(equation)
-            if inner is not None:
+            if equation.primitive.name in INLINED:
+                inner = _opened(next(bodies(equation.params)))
                 self.traced.within.append(equation)
                 results: Sequence[int] = self.number(inner, self.fresh(len(inner.constvars)), reads)
                 self.traced.within.pop()
@@ -268,18 +268,15 @@ class _Scope:
     def _work(self, equation: Any) -> _Work:
         name, params = equation.primitive.name, equation.params
         if name == "cond":
-            return _of_branches([self._inner(branch) for branch in params["branches"]])
+            return _of_branches([_Scope(self.traced).run(_opened(branch)) for branch in params["branches"]])
         total: _Work = Counter()
-        inner = [self._inner(body) for body in bodies(params)]
+        inner = [_Scope(self.traced).run(_opened(body)) for body in bodies(params)]
         for item, count in chain.from_iterable(work.items() for work in inner):
             total[_in_loop(item) if name == "while" else item] += count * _times(name, params, item.kind)
         for item in () if inner else items_of(equation):
             total[item] += 1
             self.traced.lines[item.label].append(self.traced.line_of(equation))
         return total
-
-    def _inner(self, body: Any) -> _Work:
-        return _Scope(self.traced).run(getattr(body, "jaxpr", body))
 
 
 def _in_loop(item: Item) -> Item:
@@ -323,11 +320,7 @@ def _times(name: str, params: Mapping[str, Any], kind: str) -> int:
     return 1
 
 
-def _inlined(equation: Any) -> Any | None:
-    """The body of a call that the compiler inlines, or nothing."""
-    if equation.primitive.name not in INLINED:
-        return None
-    body = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
+def _opened(body: Any) -> Any:
     return getattr(body, "jaxpr", body)
 
 
