@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxgate import Batch, Computation, Family, Growth, MaxBatch, claim, grows
-from workloads.parts import Tree, another, descend, squared_error
+from workloads.parts import Extent, Tree, another, descend, squared_error
 from workloads.remat.policies import (
     BY_KIND,
     LEARNING_RATE,
@@ -19,7 +19,6 @@ from workloads.remat.policies import (
     TOLERANCES,
     Form,
     Kind,
-    Sizes,
     Stack,
     amount,
     block,
@@ -48,7 +47,7 @@ TIMES = 4
     sizes=BY_KIND,
     tolerances=TOLERANCES,
 )
-def step_at(sizes: Mapping[Kind, Sizes], kind: Kind) -> Computation:
+def step_at(sizes: Mapping[Kind, Extent], kind: Kind) -> Computation:
     """A step with remat at a multiple of the batch, against the plain one; its alternative is plain at half that batch."""
     size = sizes[kind]
     batch = TIMES * size.batch
@@ -74,7 +73,7 @@ def step_at(sizes: Mapping[Kind, Sizes], kind: Kind) -> Computation:
 
 
 @CASES.workload(f"{KIND}-{FORM}-remat-largest-batch-in-memory-vs-plain", sizes=BY_KIND, tolerances=TOLERANCES)
-def largest(sizes: Mapping[Kind, Sizes]) -> Computation:
+def largest(sizes: Mapping[Kind, Extent]) -> Computation:
     size = sizes[KIND]
     layer = block(KIND, size)
     args = make_args(KIND, FORM, size, size.batch // 2)
@@ -116,7 +115,7 @@ def accumulating(network: Stack, parts: int) -> Callable[..., tuple[Tree, jax.Ar
 
 
 @CASES.workload(f"{KIND}-remat-at-a-batch-that-fits-vs-accumulated-halves", sizes=BY_KIND, tolerances=TOLERANCES)
-def enlarged(sizes: Mapping[Kind, Sizes]) -> Computation:
+def enlarged(sizes: Mapping[Kind, Extent]) -> Computation:
     """A batch that only remat can hold, in one go, against the plain step over two halves of it."""
     size = sizes[KIND]
     batch = 2 * size.batch
@@ -139,7 +138,7 @@ def enlarged(sizes: Mapping[Kind, Sizes]) -> Computation:
 
 
 @CASES.workload(f"{KIND}-remat-in-a-scan-over-layers-vs-loop", sizes=BY_KIND, tolerances=TOLERANCES)
-def looped(sizes: Mapping[Kind, Sizes]) -> Computation:
+def looped(sizes: Mapping[Kind, Extent]) -> Computation:
     size = sizes[KIND]
     layer = block(KIND, size)
     unrolled = remat("unrolled", layer, POLICY)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -11,7 +11,18 @@ from jax import checkpoint_policies as policies
 from jax.ad_checkpoint import checkpoint_name
 
 from jaxgate import Amount, Batch, Claim, Computation, Family, KnownBreak, Size, Tolerance, claim
-from workloads.parts import Draw, Tree, attention, block_params, descend, drawing, normalise, squared_error
+from workloads.parts import (
+    Draw,
+    Extent,
+    Tree,
+    attention,
+    block_params,
+    descend,
+    drawing,
+    normalise,
+    sizes,
+    squared_error,
+)
 
 CASES = Family("remat")
 
@@ -29,36 +40,31 @@ GROWTH = 4
 """Hidden width of a block over its width."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
-    """A stack in one size."""
+MLP = sizes(
+    layers=(6, 8),  # blocks
+    width=(32, 1024),  # features that go from block to block
+    batch=(256, 2048),  # samples
+    time=1,  # tokens of a sample; an MLP has none
+    budget_bytes=(1 << 30, 3 << 30),  # memory for the largest batch: about what the plain stack needs at `batch`
+    grain=(1 << 16, 512),  # the largest batch is a multiple of it
+    limit=(1 << 20, 65536),  # more samples than fit with remat
+)
+TRANSFORMER = sizes(
+    layers=(3, 8),
+    width=(32, 1024),
+    batch=(4, 2),
+    time=(64, 512),
+    heads=(4, 16),
+    budget_bytes=(1 << 28, 3 << 30),
+    grain=(128, 1),
+    limit=(1 << 11, 64),
+)
+BY_KIND: dict[Size, dict[Kind, Extent]] = {size: {"mlp": MLP[size], "transformer": TRANSFORMER[size]} for size in MLP}
 
-    layers: int  # blocks
-    width: int  # features that go from block to block
-    batch: int  # samples
-    time: int = 1  # tokens of a sample; an MLP has none
-    heads: int = 1  # attention heads
-    budget_bytes: int  # memory in which the largest batch is looked for: about what the plain stack needs at `batch`
-    grain: int  # the largest batch is a multiple of it
-    limit: int  # more samples than fit with remat
 
-    def shape(self, kind: Kind, batch: int) -> tuple[int, ...]:
-        """Shape of the activations between blocks."""
-        return (batch, self.width) if kind == "mlp" else (batch, self.time, self.width)
-
-
-SIZES: dict[Kind, dict[Size, Sizes]] = {
-    "mlp": {
-        "small": Sizes(layers=6, width=32, batch=256, budget_bytes=1 << 30, grain=1 << 16, limit=1 << 20),
-        "full": Sizes(layers=8, width=1024, batch=2048, budget_bytes=3 << 30, grain=512, limit=65536),
-    },
-    "transformer": {
-        "small": Sizes(layers=3, width=32, batch=4, time=64, heads=4, budget_bytes=1 << 28, grain=128, limit=1 << 11),
-        "full": Sizes(layers=8, width=1024, batch=2, time=512, heads=16, budget_bytes=3 << 30, grain=1, limit=64),
-    },
-}
-
-BY_KIND: dict[Size, dict[Kind, Sizes]] = {size: {kind: SIZES[kind][size] for kind in SIZES} for size in get_args(Size)}
+def shape_of(kind: Kind, size: Extent, batch: int) -> tuple[int, ...]:
+    """Shape of the activations between blocks."""
+    return (batch, size.width) if kind == "mlp" else (batch, size.time, size.width)
 
 
 TOLERANCES = (
@@ -84,8 +90,8 @@ def transformer_block(params: Tree, x: jax.Array, heads: int) -> jax.Array:
     return mlp_block(params, x + attended)
 
 
-def block(kind: Kind, sizes: Sizes) -> Block:
-    return mlp_block if kind == "mlp" else partial(transformer_block, heads=sizes.heads)
+def block(kind: Kind, size: Extent) -> Block:
+    return mlp_block if kind == "mlp" else partial(transformer_block, heads=size.heads)
 
 
 def stack(form: Form, layer: Block) -> Stack:
@@ -102,19 +108,19 @@ def stack(form: Form, layer: Block) -> Stack:
     return unrolled if form == "unrolled" else stacked
 
 
-def draw_params(kind: Kind, form: Form, sizes: Sizes, draw: Draw) -> Tree:
+def draw_params(kind: Kind, form: Form, size: Extent, draw: Draw) -> Tree:
     """Draw all layers: a list of them, or one of arrays [layers, ...]; NumPy arrays."""
-    layers = [block_params(draw, sizes.width, GROWTH * sizes.width) for _ in range(sizes.layers)]
+    layers = [block_params(draw, size.width, GROWTH * size.width) for _ in range(size.layers)]
     if kind == "mlp":
         layers = [{name: layer[name] for name in ("up", "down")} for layer in layers]
     return layers if form == "unrolled" else jax.tree.map(lambda *each: np.stack(each), *layers)
 
 
-def make_args(kind: Kind, form: Form, sizes: Sizes, batch: int) -> tuple[Any, ...]:
+def make_args(kind: Kind, form: Form, size: Extent, batch: int) -> tuple[Any, ...]:
     """Parameters, input and target [batch, ..., width], on the device."""
     draw = drawing()
-    shape = sizes.shape(kind, batch)
-    return jax.device_put((draw_params(kind, form, sizes, draw), draw(shape), draw(shape)))
+    shape = shape_of(kind, size, batch)
+    return jax.device_put((draw_params(kind, form, size, draw), draw(shape), draw(shape)))
 
 
 def shaped(args: tuple[Any, ...], *, batch: int, deeper: int = 1) -> tuple[Any, ...]:
@@ -125,27 +131,27 @@ def shaped(args: tuple[Any, ...], *, batch: int, deeper: int = 1) -> tuple[Any, 
     return layers, samples, samples
 
 
-def products(kind: Kind, sizes: Sizes, batch: int) -> dict[str, int]:
+def products(kind: Kind, size: Extent, batch: int) -> dict[str, int]:
     """FLOPs of each matrix multiplication in the forward pass of a block, by the name of its result."""
-    square = 2 * batch * sizes.time * sizes.width**2
+    square = 2 * batch * size.time * size.width**2
     wide = {"up": GROWTH * square, "down": GROWTH * square}
     if kind == "mlp":
         return wide
-    across = 2 * batch * sizes.time**2 * sizes.width
+    across = 2 * batch * size.time**2 * size.width
     narrow = dict.fromkeys(("query", "key", "value", "out"), square)
     return {**narrow, "scores": across, "weighted": across, **wide}
 
 
-def step_flops(kind: Kind, form: Form, sizes: Sizes, batch: int, recomputed: Collection[str] = ()) -> int:
+def step_flops(kind: Kind, form: Form, size: Extent, batch: int, recomputed: Collection[str] = ()) -> int:
     """FLOPs of a training step.
 
     Each product is done once forward and twice backward, for its two operands, and once more if it is recomputed. The
     gradient of the stack's input is not asked for: an unrolled first layer leaves it out, a scan cannot.
     """
-    forward = products(kind, sizes, batch)
+    forward = products(kind, size, batch)
     unneeded = ("up",) if kind == "mlp" else ("query", "key", "value")
     once = sum(forward[name] for name in unneeded) if form == "unrolled" else 0
-    return sizes.layers * (3 * sum(forward.values()) + sum(forward[name] for name in recomputed)) - once
+    return size.layers * (3 * sum(forward.values()) + sum(forward[name] for name in recomputed)) - once
 
 
 # remat by policy: what a block keeps for its gradient, and what it computes again.
@@ -206,8 +212,8 @@ def train_step(network: Stack) -> Callable[..., tuple[Tree, jax.Array]]:
     return step
 
 
-def amount(kind: Kind, sizes: Sizes, batch: int) -> Amount:
-    return Amount(count=batch * sizes.time, unit="samples" if kind == "mlp" else "tokens")
+def amount(kind: Kind, size: Extent, batch: int) -> Amount:
+    return Amount(count=batch * size.time, unit="samples" if kind == "mlp" else "tokens")
 
 
 SWEEP: tuple[dict[str, Any], ...] = tuple(
@@ -224,7 +230,7 @@ SWEEP: tuple[dict[str, Any], ...] = tuple(
 
 
 @CASES.workload("{kind}-{form}-remat-that-saves-{policy}-vs-plain", sweep=SWEEP, sizes=BY_KIND, tolerances=TOLERANCES)
-def policy_step(sizes: Mapping[Kind, Sizes], kind: Kind, form: Form, policy: str) -> Computation:
+def policy_step(sizes: Mapping[Kind, Extent], kind: Kind, form: Form, policy: str) -> Computation:
     size = sizes[kind]
     layer = block(kind, size)
     return Computation(
