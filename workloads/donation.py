@@ -204,10 +204,8 @@ def preprocessing(size: Extent, change: Callable[[jax.Array], jax.Array]) -> Com
 
 STEPS = 3
 
-Steps = Callable[[State, jax.Array, jax.Array], tuple[State, jax.Array]]
 
-
-def scanned(step: Step) -> Steps:
+def scanned(step: Step) -> Callable[..., Any]:
     """Many steps in one call: xs and ys [steps, batch, width], losses [steps]."""
 
     def run(state: State, xs: jax.Array, ys: jax.Array) -> tuple[State, jax.Array]:
@@ -217,7 +215,7 @@ def scanned(step: Step) -> Steps:
     return run
 
 
-def looped(step: Step) -> Steps:
+def looped(step: Step) -> Callable[..., Any]:
     def run(state: State, xs: jax.Array, ys: jax.Array) -> tuple[State, jax.Array]:
         losses = []
         for x, y in zip(xs, ys, strict=True):

@@ -261,8 +261,6 @@ STACKS = sizes(
 )
 """Extents of a stack of 3 x 3 convolutions over images [batch, side, side, channels]."""
 
-Network = Callable[[Tree, jax.Array], jax.Array]
-
 
 def convolved(x: jax.Array, kernel: jax.Array, numbers: tuple[str, str, str]) -> jax.Array:
     return jax.lax.conv_general_dilated(x, kernel.astype(x.dtype), (1, 1), "SAME", dimension_numbers=numbers)
@@ -291,7 +289,7 @@ def turned_for_each(kernels: list[jax.Array], x: jax.Array) -> jax.Array:
     return x
 
 
-def train_step(network: Network, dtype: str) -> Callable[..., Any]:
+def train_step(network: Callable[..., Any], dtype: str) -> Callable[..., Any]:
     """One step of gradient descent, the kernels in and out."""
 
     def step(kernels: Tree, images: jax.Array, targets: jax.Array) -> tuple[Tree, jax.Array]:
@@ -304,7 +302,7 @@ def train_step(network: Network, dtype: str) -> Callable[..., Any]:
     return step
 
 
-def compared(size: Extent, reference: Network) -> Computation:
+def compared(size: Extent, reference: Callable[..., Any]) -> Computation:
     """Channels last throughout, against a network that turns something around."""
     draw = drawing()
     shape = (size.batch, size.side, size.side, size.channels)

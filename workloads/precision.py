@@ -229,10 +229,8 @@ FIRST_SCALE = 2.0**10
 MORE = 4  # times the samples of a step that its micro-batches have together
 LASTS = 200  # steps without overflow after which the scale is doubled
 
-Loss = Callable[[Tree, jax.Array, jax.Array], jax.Array]
 
-
-def loss_in(dtype: Any) -> Loss:
+def loss_in(dtype: Any) -> Callable[..., Any]:
     """The error of the perceptron: its products in one type, the error itself in float32."""
 
     def loss(params: Tree, x: jax.Array, y: jax.Array) -> jax.Array:

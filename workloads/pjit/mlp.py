@@ -119,10 +119,8 @@ LAYOUTS = {
     "swapped": Layout(batch=P("data"), up=P("model"), down=P(None, "model"), hidden=P("data")),
 }
 
-Place = Callable[[Any, P], Any]
 
-
-def network(params: Tree, x: jax.Array, layout: Layout, place: Place) -> jax.Array:
+def network(params: Tree, x: jax.Array, layout: Layout, place: Callable[..., Any]) -> jax.Array:
     """Pairs of layers with residuals: x [batch, width] to [batch, width]."""
     for pair in params:
         used = place(pair, P()) if layout.gather else pair

@@ -24,10 +24,7 @@ WITHIN_HEADS = P("data", None, None, "model")
 INTO, BACK = P(None, "model"), P("model")
 
 
-Forward = Callable[[Tree, jax.Array], jax.Array]
-
-
-def attention(size: Extent, mesh: Mesh | None, spec: P) -> Forward:
+def attention(size: Extent, mesh: Mesh | None, spec: P) -> Callable[..., Any]:
     """Attention over all tokens, its heads laid out by ``spec``: x [batch, time, width] to [batch, time, width]."""
 
     def forward(params: Tree, x: jax.Array) -> jax.Array:
@@ -43,7 +40,7 @@ def attention(size: Extent, mesh: Mesh | None, spec: P) -> Forward:
     return forward
 
 
-def compiled(forward: Forward, mesh: Mesh) -> Callable[..., Any]:
+def compiled(forward: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
     return jax.jit(forward, out_shardings=shardings(mesh, TOKENS))
 
 

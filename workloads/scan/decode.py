@@ -33,9 +33,6 @@ IN_PLACE = (
 )
 """What a donated cache of fixed length gives."""
 
-Pick = Callable[[jax.Array, Tree], jax.Array]
-"""Chooses tokens: logits [batch, vocabulary] and this turn's input, to tokens [batch]."""
-
 SIZES = sizes(
     batch=(4, 16),  # texts
     layers=(2, 4),  # transformer blocks
@@ -120,7 +117,14 @@ def greedily(logits: jax.Array, _: Tree) -> jax.Array:
 
 
 def generate(
-    params: Tree, cache: Tree, token: jax.Array, position: jax.Array, inputs: Tree, *, turns: Turns, pick: Pick
+    params: Tree,
+    cache: Tree,
+    token: jax.Array,
+    position: jax.Array,
+    inputs: Tree,
+    *,
+    turns: Turns,
+    pick: Callable[..., Any],
 ) -> tuple[tuple[Tree, jax.Array, jax.Array], jax.Array]:
     """Make one token for each input: what the next call starts from, and tokens [tokens, batch]."""
 
@@ -144,7 +148,7 @@ def make_args(size: Extent) -> tuple[Any, ...]:
     return make_params(size), make_cache(size), make_tokens(size), jnp.int32(size.context // 2)
 
 
-def decoding(size: Extent, pick: Pick, inputs: Callable[[int], Tree]) -> Computation:
+def decoding(size: Extent, pick: Callable[..., Any], inputs: Callable[[int], Tree]) -> Computation:
     """Make ``TOKENS`` tokens in one call, the cache donated; ``inputs`` makes what that many turns are given."""
     args = make_args(size)
     return Computation(

@@ -50,8 +50,6 @@ LEARNING_RATE = 0.05
 LONG = 256  # steps from which compiling the loop takes seconds, so that the ratio is beyond any noise
 
 Params = dict[str, jax.Array]
-Network = Callable[[Params, jax.Array, jax.Array], jax.Array]
-
 
 SIZES = sizes(
     batch=(8, 256),  # sequences
@@ -85,7 +83,7 @@ def partly_unrolled(params: Params, hidden: jax.Array, xs: jax.Array, *, copies:
     return last
 
 
-def train_step(network: Network) -> Callable[..., tuple[Params, jax.Array]]:
+def train_step(network: Callable[..., Any]) -> Callable[..., tuple[Params, jax.Array]]:
     def step(params: Params, hidden: jax.Array, xs: jax.Array, targets: jax.Array) -> tuple[Params, jax.Array]:
         def loss_of(params: Params) -> jax.Array:
             return squared_error(network(params, hidden, xs), targets)

@@ -99,10 +99,8 @@ LONGEST = (3 / 8, 5 / 8, 1)
 BUCKETS = (1 / 2, 1)
 """Lengths to which texts are filled up, as shares of the longest of all."""
 
-Encoder = Callable[[Tree, jax.Array, jax.Array], jax.Array]
 
-
-def train_step(encoder: Encoder) -> Callable[..., tuple[Tree, jax.Array]]:
+def train_step(encoder: Callable[..., Any]) -> Callable[..., tuple[Tree, jax.Array]]:
     def step(params: Tree, tokens: jax.Array, lengths: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
         loss, grads = jax.value_and_grad(lambda p: squared_error(encoder(p, tokens, lengths), y))(params)
         return descend(params, grads, LEARNING_RATE), loss
@@ -110,7 +108,7 @@ def train_step(encoder: Encoder) -> Callable[..., tuple[Tree, jax.Array]]:
     return step
 
 
-def filled_up(longest: int) -> Encoder:
+def filled_up(longest: int) -> Callable[..., Any]:
     def encoder(params: Tree, tokens: jax.Array, lengths: jax.Array) -> jax.Array:
         return encode(params, jnp.pad(tokens, ((0, 0), (0, longest - tokens.shape[1]))), lengths)
 

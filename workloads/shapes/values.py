@@ -27,9 +27,6 @@ SIZES = sizes(
 CALLS = 4
 """Calls of an epoch, the last one with fewer samples."""
 
-Picker = Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array, jax.Array]]
-Evaluate = Callable[[Tree, np.ndarray[Any, Any], np.ndarray[Any, Any]], jax.Array]
-
 
 def error_sum(params: Tree, x: jax.Array, y: jax.Array, count: jax.Array, total: jax.Array) -> jax.Array:
     """Add the squared errors of the first ``count`` samples to a total; x and y [batch, width]."""
@@ -37,7 +34,7 @@ def error_sum(params: Tree, x: jax.Array, y: jax.Array, count: jax.Array, total:
     return total + jnp.where(jnp.arange(len(errors)) < count, errors, 0.0).sum()
 
 
-def over_batches(batch: int, taken: Callable[[np.ndarray[Any, Any], int], np.ndarray[Any, Any]]) -> Evaluate:
+def over_batches(batch: int, taken: Callable[[np.ndarray[Any, Any], int], np.ndarray[Any, Any]]) -> Callable[..., Any]:
     """Mean error over all samples, batch by batch, the total kept on the device.
 
     Args:
@@ -91,7 +88,7 @@ def last_batch(size: Extent) -> Computation:
     )
 
 
-def picked_of(room: int) -> Picker:
+def picked_of(room: int) -> Callable[..., Any]:
     """Boxes whose score is positive in an array of a fixed size, their number, and the best score of all.
 
     Args:
@@ -105,7 +102,7 @@ def picked_of(room: int) -> Picker:
     return jax.jit(picked)
 
 
-def masked_of(room: int) -> Picker:
+def masked_of(room: int) -> Callable[..., Any]:
     def masked(scores: jax.Array, boxes: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         found = boxes[scores > 0]
         return jnp.pad(found, ((0, room - len(found)), (0, 0))), (scores > 0).sum(), scores.max()

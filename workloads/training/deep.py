@@ -65,9 +65,6 @@ class StackedLM(nnx.Module):  # type: ignore[misc]  # flax is partly typed, diff
 Through = Callable[[Callable[[jax.Array, Tree], jax.Array], jax.Array, Tree], jax.Array]
 """Calls a function of one layer for each of the stacked layers, one after the other."""
 
-Ending = Callable[[nnx.Embed, jax.Array, jax.Array], jax.Array]
-"""Embeddings, features [batch, tokens, width] and the token after each to the mean loss."""
-
 
 def in_one_loop(layer: Callable[[jax.Array, Tree], jax.Array], x: jax.Array, layers: Tree) -> jax.Array:
     return jax.lax.scan(lambda x, params: (layer(x, params), None), x, layers)[0]
@@ -98,7 +95,7 @@ def in_chunks(embed: nnx.Embed, x: jax.Array, following: jax.Array, *, chunks: i
     return total / chunks
 
 
-def loss_of(size: Extent, through: Through, ending: Ending) -> Callable[..., jax.Array]:
+def loss_of(size: Extent, through: Through, ending: Callable[..., Any]) -> Callable[..., jax.Array]:
     definition, _ = nnx.split(abstract(size))
 
     def loss(params: nnx.State, tokens: jax.Array, following: jax.Array) -> jax.Array:
@@ -112,7 +109,7 @@ def abstract(size: Extent) -> StackedLM:
     return nnx.eval_shape(lambda: StackedLM(size, nnx.Rngs(0)))
 
 
-def donating(size: Extent, through: Through, ending: Ending) -> Callable[..., Any]:
+def donating(size: Extent, through: Through, ending: Callable[..., Any]) -> Callable[..., Any]:
     return jax.jit(train_step(loss_of(size, through, ending), adamw()), donate_argnums=(0, 1))
 
 

@@ -16,9 +16,6 @@ from flax import nnx
 from jaxgate import Amount, Batch, Claim, Computation, Growth, claim
 from workloads.parts import Draw, Tree, drawing
 
-Loss = Callable[[Tree, jax.Array, jax.Array], jax.Array]
-"""Parameters, inputs [batch, ...] and labels to a scalar."""
-
 
 def last_name(path: tuple[Any, ...]) -> str:
     """What an array is called where it stands: ``kernel``, ``bias``, ``scale``."""
@@ -65,7 +62,7 @@ def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
     return jnp.mean(losses)
 
 
-def train_step(loss_of: Loss, optimiser: optax.GradientTransformation) -> Callable[..., Any]:
+def train_step(loss_of: Callable[..., Any], optimiser: optax.GradientTransformation) -> Callable[..., Any]:
     """One step of an optimiser: ``params, opt_state, inputs, labels`` to the next two and the loss."""
 
     def step(params: Tree, opt_state: Tree, inputs: jax.Array, labels: jax.Array) -> tuple[Tree, Tree, jax.Array]:
