@@ -230,8 +230,11 @@ def test_a_test_is_found_by_the_name_of_its_case(found):
     assert found(f"b.{CATALOGUED}").test == TESTS[2]
     with pytest.raises(UsageError, match=r"several tests may have the case .*; name one in its place"):
         found(CATALOGUED)
-    with pytest.raises(UsageError, match="no test for 'model/stop'; did you mean model/step"):
-        found("model/stop")
+    for typed in ("model/stop", "step"):
+        with pytest.raises(UsageError, match=rf"no test for '{typed}'; did you mean model/step.*\? A test that names"):
+            found(typed)
+    with pytest.raises(UsageError, match=r"no test for 'quux'; looked at \d tests\. A test that names"):
+        found("quux")
 
 
 def test_a_test_is_named_beside_its_case(found):

@@ -114,6 +114,14 @@ def test_a_place_that_is_no_file_is_refused(tmp_path, kind):
         find_place(str(path), tmp_path)
 
 
+def test_a_place_that_cannot_be_looked_at_is_not_an_empty_one(tmp_path):
+    """As in a folder that nobody may read; a name that is too long fails for everybody alike."""
+    place = tmp_path / ("x" * 300)
+    for look in (lambda: find_place(place.name, tmp_path), HistoryStore(place).cases):
+        with pytest.raises(HistoryError, match="File name too long"):
+            look()
+
+
 def test_a_folder_that_cannot_be_made_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(HistoryError, match=r"file/history.sqlite: .*(File exists|Not a directory)"):

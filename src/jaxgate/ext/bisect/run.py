@@ -75,8 +75,8 @@ def find_test(
         raise UsageError(f"several tests may have the case {named}: {shortlist(found, _MOST)}; name one in its place")
     every = {f"{path.parent.name}/{path.stem}" for path in baseline_files(baselines)}
     every |= {name for test in tests for name in _names(test)}
-    like = get_close_matches(named, sorted(every), _MOST)
-    hint = f"did you mean {', '.join(like)}?" if like else f"{len(tests)} tests were looked at"
+    like = get_close_matches(named, sorted(every), _MOST, cutoff=0.5)  # `step` is near `model/step`
+    hint = f"did you mean {', '.join(like)}?" if like else f"looked at {plural(len(tests), 'test')}."
     raise UsageError(
         f"expected a case or a test, found no test for {named!r}; {hint} A test that names its cases itself: {named} FILE::TEST"
     )

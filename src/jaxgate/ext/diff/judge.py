@@ -54,9 +54,9 @@ def _pairs(first: Sequence[HistoryPoint], second: Sequence[HistoryPoint]) -> lis
 
 def _diff(name: str, first: HistoryPoint, second: HistoryPoint) -> CaseDiff:
     both = [
-        QuantityDiff(name=name, first=value, second=second.figures[name], way=_way(name, first, second))
-        for name, value in first.figures.items()
-        if name in second.figures
+        QuantityDiff(name=quantity, first=value, second=second.figures[quantity], way=_way(quantity, first, second))
+        for quantity, value in first.figures.items()
+        if quantity in second.figures
     ]
     facts = [one for one in both if one.name in _FACTS and one.way is not Way.SAME]
     times = [one for one in both if one.name not in _FACTS]
@@ -79,8 +79,8 @@ def _is_comparable(first: HistoryPoint, second: HistoryPoint) -> bool:
     return bool(first.folder) and first.folder == second.folder
 
 
-def _way(name: str, first: HistoryPoint, second: HistoryPoint) -> Way:
-    before, now, policy = first.figures[name], second.figures[name], _POLICIES.get(name)
+def _way(quantity: str, first: HistoryPoint, second: HistoryPoint) -> Way:
+    before, now, policy = first.figures[quantity], second.figures[quantity], _POLICIES.get(quantity)
     if before == now:
         return Way.SAME
     if (

@@ -157,17 +157,16 @@ def _baselines(seen: Surroundings) -> Iterator[Remark]:
         yield Remark(Level.BAD, "baselines", found, remedy)
     changed = f"; recorded in another environment: {shortlist(seen.differences, MAX_SHOWN)}" if seen.differences else ""
     here = f"{seen.hardware.slug if seen.hardware else 'this hardware'} with jax {seen.line}"
-    record = 'pytest --perf-update --perf-why "first baselines'
     if seen.own:
         level = Level.NOTE if changed else Level.OK
         yield Remark(level, "baselines", f"{seen.own} for {here} in {seen.folder}{changed}")
     elif seen.borrowed:
         whose = ", ".join(f"{count} of {folder}" for folder, count in seen.borrowed.items())
         found = f"none for {here}; borrowed are {whose}: facts gate, a changed program is timed against theirs{changed}"
-        yield Remark(Level.NOTE, "baselines", found, f'{record} here"')
+        yield Remark(Level.NOTE, "baselines", found, 'pytest --perf-update --perf-why "first baselines here"')
     else:
         found = f"none in {seen.folder}: under CI a gate without one fails"
-        yield Remark(Level.BAD, "baselines", found, f'{record}"')
+        yield Remark(Level.BAD, "baselines", found, 'pytest --perf-update --perf-why "first baselines"')
 
 
 def _targets(seen: Surroundings) -> Iterator[Remark]:

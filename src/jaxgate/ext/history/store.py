@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -132,7 +131,8 @@ def find_place(text: str, root: Path) -> Path | None:
     """The file that an option names, relative to ``root``; ``None`` for ``none``.
 
     Raises:
-        HistoryError: If it is something else. Of a URL only the beginning is quoted: it may hold a password.
+        HistoryError: If it is something else, or cannot be looked at. Of a URL only the beginning is quoted: it may hold a
+            password.
     """
     if text.strip() == HISTORY_OFF:
         return None
@@ -140,7 +140,7 @@ def find_place(text: str, root: Path) -> Path | None:
     if is_url:
         raise HistoryError(f"expected the path of a file, or {HISTORY_OFF}, found a URL, {scheme}://…")
     path = root / text
-    if path.exists() and not path.is_file():
+    if _is_there(path) and not path.is_file():
         raise HistoryError(f"expected the path of a file, or {HISTORY_OFF}, found {path}, which is no regular file")
     return path
 
@@ -206,7 +206,7 @@ class HistoryStore:
 
     def _rows(self, query: str, asked: Mapping[str, str], make: Callable[[dict[str, Any]], _Made]) -> tuple[_Made, ...]:
         """What a query finds; nothing where no run was added yet."""
-        if not os.path.exists(self._file):  # noqa: PTH110 - which never raises
+        if not _is_there(self._file):
             return ()
         with self._transaction() as connection:
             connection.row_factory = sqlite3.Row
@@ -234,6 +234,17 @@ class HistoryStore:
             said = (str(error).strip().splitlines() or [""])[0]
             name = "" if isinstance(error, OSError) else f"{type(error).__name__}: "
             raise HistoryError(f"{self._file}: {name}{said}") from None
+
+
+def _is_there(file: Path) -> bool:
+    """Whether a file is there. Where that cannot be told nobody knows what is remembered, and HistoryError says so."""
+    try:
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise HistoryError(str(error)) from None
+    return True
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:
