@@ -28,7 +28,6 @@ CASES = Family("donation")
 State = tuple[Any, optax.OptState]
 Step = Callable[[State, jax.Array, jax.Array], tuple[State, jax.Array]]
 
-
 SIZES = sizes(batch=(64, 2048), width=(256, 4096), layers=(3, 8))
 """A multi-layer perceptron [width, width] x layers, and the samples of one step."""
 

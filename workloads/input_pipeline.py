@@ -43,17 +43,6 @@ SIZES = sizes(
 )
 """Extents of the data, and of a classifier with one hidden layer."""
 
-BYTES = sizes(
-    batch=(32, 256),  # images of one step, ``side`` x ``side`` pixels of three colours
-    steps=1,  # batches of one call
-    side=(16, 224),
-    hidden=(8, 64),  # units between the pixels and the classes
-    classes=(10, 1000),
-    tolerance=(1e-4, 2e-2),
-)
-"""Extents of the data, and of a classifier with one hidden layer."""
-"""A model that is small beside its images."""
-
 
 def pixels(size: Extent) -> int:
     return size.side**2 * 3

@@ -23,7 +23,6 @@ CASES = Family("moe")
 
 DEVICES = 8
 
-
 SIZES = sizes(tokens=(256, 16_384), experts=(8, 64), width=(64, 1024), rtol=(1e-3, 2e-2))
 """Tokens of ``width`` numbers, and experts [width, width]; ``rtol`` as the device rounds products."""
 

@@ -144,7 +144,6 @@ ONE_PASS = (
     claim("aliased_bytes >= donated_bytes", "auxiliary results do not keep the state from being reused"),
 )
 
-
 SENT_ONCE = (
     *ONE_PASS,
     # Each layer's statistics cross the mesh in each forward pass.

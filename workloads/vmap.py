@@ -75,11 +75,9 @@ def make_inputs(size: Extent) -> Any:
     return jax.device_put((params, draw(shape), draw(shape)))
 
 
-# Accelerators may round the operands of a product, and not of every kernel alike.
 RTOL = 1e-3  # accelerators may round the operands of a product, and not of every kernel alike
 
 NAIVE = {"loop": looped, "lax.map": mapped}
-
 
 SWEEP = ({"naive": "loop"}, {"naive": "lax.map"})
 
@@ -168,7 +166,6 @@ def gradient_norms(size: Extent, *, chunk: int) -> Computation:
 
 # Which axis is mapped, and what is shared.
 
-LEARNING_RATE = 1.0  # large: the step must show in the parameters
 
 SHARED = claim("argument_bytes <= 0.5 * alternatives", "the data is there once, not once for each member")
 
@@ -320,7 +317,6 @@ def table_reads(size: Extent) -> Computation:
 
 SPOT, STRIKE, RATE, VOLATILITY = 100.0, 50.0, 0.02, 0.2  # far in the money: no path pays nothing, each one shows
 IMPLEMENTATION = "threefry2x32"  # gives a key the same numbers in a batch as alone
-
 
 LOOPED = sizes(steps=504, paths=(8, 64))
 """How many paths, and how many steps each one has."""

@@ -18,7 +18,6 @@ CASES = Family("composed")
 
 SIZES = sizes(layers=(4, 8), time=(32, 512), width=(32, 1024), hidden=(64, 2048), batch=(32, 64), micro_batches=4)
 
-
 ALWAYS: tuple[Claim, ...] = (
     claim("donated_bytes >= 1", "parameters and optimiser state are donated"),
     claim("host_callbacks == 0", "the loss is returned, not read inside the step"),

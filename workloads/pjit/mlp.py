@@ -26,7 +26,6 @@ MESHES: dict[str, dict[str, int]] = {
 }
 """Devices along each axis: the batch goes over ``data``, hidden units, heads or vocabulary over ``model``."""
 
-
 TRAINED: tuple[Claim, ...] = (
     claim("matmul_flops == reference", "one forward, one backward pass"),
     claim("donated_bytes >= 1", "the parameters are donated"),
@@ -85,7 +84,6 @@ def on_meshes(
 # A multi-layer perceptron's training step on a mesh, by the usual strategies.
 
 RATE = 0.05
-
 
 SIZES = sizes(batch=(64, 4096), width=(64, 2048), hidden=(256, 8192), pairs=2)
 """Samples, features, hidden units and pairs of layers."""

@@ -86,7 +86,6 @@ def claims(mesh: str, known_break: KnownBreak | None = None) -> tuple[Claim, ...
 
 RATE = 0.05
 
-
 TABLES = sizes(batch=(8, 16), time=(8, 256), width=(64, 2048), words=(1024, 32768))
 """Sequences, tokens of each, features and words."""
 

@@ -31,7 +31,6 @@ CASES = Family("placement")
 LEARNING_RATE = 0.01
 LAYERS = 2
 
-
 SIZES = sizes(
     batch=(64, 8192),  # samples in one call, a multiple of eight
     width=(64, 4096),  # features

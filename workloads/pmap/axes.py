@@ -20,7 +20,6 @@ RATE = 0.05
 DEEP = 3
 LEAVES = 2 * DEEP  # a kernel and a bias each
 
-
 SHARDED = sizes(width=(128, 4096), samples=(2, 64))
 """A network of ``width``, and ``samples`` for each device: few, as this is about what the parameters take."""
 
@@ -95,7 +94,6 @@ def fsdp(size: Extent) -> Computation:
 # Where ``pmap`` takes its arguments apart, puts its results together, and on which devices.
 
 LAYERS = 2
-
 
 SIZES = sizes(width=(64, 4096), samples=(8, 2048))
 """A network of ``width``, and ``samples`` for each device."""

@@ -23,7 +23,6 @@ SWEEP_BYTES = {"4-KiB": 4 * KIB, "64-KiB": 64 * KIB, "1-MiB": MIB, "16-MiB": 16 
 ITEM_BYTES = 4  # of a float32
 RING = [(device, (device + 1) % DEVICES) for device in range(DEVICES)]
 
-
 SIZES = sizes(nbytes=(MIB, 16 * MIB))
 """Bytes that are on one device, whole: before a scatter, after a gather."""
 

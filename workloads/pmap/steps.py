@@ -54,10 +54,8 @@ RATE, DECAY = 0.05, 0.9
 LAYERS = 3
 LEAVES = 2 * LAYERS  # a kernel and a bias each
 
-
 SIZES = sizes(width=(64, 2048), samples=(8, 2048))
 """A network of ``width``, and ``samples`` for each device."""
-
 
 FLOPS = claim("matmul_flops == reference", "one forward, one backward pass over every sample once")
 REUSED = claim("aliased_bytes >= donated_bytes", "every replica steps in its own memory")
@@ -68,8 +66,6 @@ DATA_PARALLEL = (
     claim("collective_bytes >= donated_bytes", "all gradients travel"),
     claim("collective_bytes <= 1.01 * donated_bytes", "and nothing else does, in no wider type"),
 )
-SAME = ("matmul_flops", "collectives", "collective_bytes", "argument_bytes", "output_bytes", "aliased_bytes")
-"""Facts of ``pmap`` that are those of its twin: it is the same program."""
 
 
 def gradients(params: Tree, x: jax.Array, y: jax.Array) -> tuple[jax.Array, Tree]:

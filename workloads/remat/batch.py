@@ -34,7 +34,6 @@ CASES = Family("remat")
 
 POLICY = "nothing"
 
-
 KIND: Kind = "transformer"
 FORM: Form = "stacked"
 """Of what is asked of one."""

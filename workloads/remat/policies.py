@@ -39,7 +39,6 @@ Stack = Callable[[Tree, jax.Array], jax.Array]
 GROWTH = 4
 """Hidden width of a block over its width."""
 
-
 MLP = sizes(
     layers=(6, 8),  # blocks
     width=(32, 1024),  # features that go from block to block
@@ -247,18 +246,14 @@ def policy_step(sizes: Mapping[Kind, Extent], kind: Kind, form: Form, policy: st
 
 def claims(form: Form, policy: str) -> tuple[Claim, ...]:
     """What a policy must give, on any hardware; of memory only where the compiler leaves the recomputation alone."""
-    kept = POLICIES[policy].kept
+    kept, known = POLICIES[policy].kept, UNDONE if form == "unrolled" else None
     memory = (
         claim("temp_bytes >= 0.9 * reference", "a checkpoint that saves everything saves no memory")
         if kept >= 1
-        else claim(f"temp_bytes <= {kept} * reference", "what is recomputed is not kept", known_break=undone(form))
+        else claim(f"temp_bytes <= {kept} * reference", "what is recomputed is not kept", known_break=known)
     )
     return (
         memory,
         claim("matmul_flops == analytic_flops", "exactly the products that the policy drops are done twice"),
         claim(f"matmul_flops <= {4 / 3} * reference", "at most one forward pass more, beside three"),
     )
-
-
-def undone(form: Form) -> KnownBreak | None:
-    return UNDONE if form == "unrolled" else None

@@ -22,7 +22,6 @@ MOMENTUM = 0.9
 RTOL = 1e-3
 """Between a step of several devices and of one: sums are taken in another order, on GPUs of products in TF32."""
 
-
 Layers = Callable[[Tree, jax.Array], jax.Array]
 """A pair of layers, or several: kernels and x [batch, width] to [batch, width]."""
 

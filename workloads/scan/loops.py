@@ -25,7 +25,6 @@ CLOSE = 1e-6  # when nothing moves any more
 LIMIT = 64  # steps after which it is given up: a NaN would not stop it elsewhere
 LEARNING_RATE = 0.05
 
-
 SIZES = sizes(
     batch=(16, 1024),  # samples
     width=(32, 2048),  # numbers in each
@@ -199,7 +198,6 @@ def gradient(size: Extent) -> Computation:
 # A linear recurrence h[t] = a[t] h[t-1] + b[t]: all steps at once (``associative_scan``), or one after the other.
 
 LONGER = 8  # how much longer the sequence is whose program must not be as many times larger
-
 
 RECURRENCES = sizes(
     batch=(4, 64),  # sequences
