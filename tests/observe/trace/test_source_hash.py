@@ -85,6 +85,8 @@ CODE = {
 HELPED = "def helper(x):\n    return x * 2\n"
 WAYS = {
     "globals": HELPED + "def step(x):\n    return helper(x)\n",
+    "a-default-argument": HELPED + "def step(x, f=helper):\n    return f(x)\n",
+    "a-keyword's-default": HELPED + "def step(x, *, f=helper):\n    return f(x)\n",
     "recursion": HELPED + "def step(x):\n    return step(x - 1) if x else helper(x)\n",
     "closure": "def make():\n    def helper(x):\n        return x * 2\n    return lambda x: helper(x)\nstep = make()\n",
     "inside-a-nested-function": HELPED

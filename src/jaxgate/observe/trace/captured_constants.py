@@ -53,8 +53,7 @@ def describe_constants(constants: Sequence[Constant], *reaching: object) -> tupl
 
 def _arrays(function: FunctionType) -> Iterator[Captured]:
     owner = function.__qualname__.rpartition(".")[2]
-    seen = (*variables(function), *_defaults(function).items())
-    for name, value in (inside for one in seen for inside in _opened(*one)):
+    for name, value in (inside for one in variables(function) for inside in _opened(*one)):
         try:
             leaves = jax.tree_util.tree_leaves_with_path(value)
         except Exception:  # noqa: BLE001, S112 - no tree: a dictionary whose keys have no order, somebody's own class
@@ -62,14 +61,6 @@ def _arrays(function: FunctionType) -> Iterator[Captured]:
         for path, leaf in leaves:
             if isinstance(leaf, _ARRAYS) and prod(leaf.shape) > 1:
                 yield Captured(f"{name}{jax.tree_util.keystr(path)}", owner, leaf)
-
-
-def _defaults(function: FunctionType) -> dict[str, Any]:
-    defaults = function.__defaults__ or ()
-    positional = function.__code__.co_varnames[: function.__code__.co_argcount]
-    return dict(zip(positional[len(positional) - len(defaults) :], defaults, strict=True)) | (
-        function.__kwdefaults__ or {}
-    )
 
 
 def _opened(name: str, value: Any) -> Iterator[tuple[str, Any]]:

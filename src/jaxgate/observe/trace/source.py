@@ -124,9 +124,9 @@ def _is_project_class(cls: type) -> bool:
 
 
 def variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """What a function sees without being given it, by name: what it closed over, and what code of the project's own names.
+    """What a function sees without being given it, by name: what it closed over; of the project's own also what it names.
 
-    Modules of the project are looked into, through packages too: ``tables.SINES``.
+    Default arguments are seen, too. Modules of the project are looked into, through packages too: ``tables.SINES``.
     """
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -135,6 +135,10 @@ def variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
             continue  # not filled yet
     if not _is_own(function):
         return
+    defaults = function.__defaults__ or ()
+    positional = function.__code__.co_varnames[: function.__code__.co_argcount]
+    yield from zip(positional[len(positional) - len(defaults) :], defaults, strict=True)
+    yield from (function.__kwdefaults__ or {}).items()
     names = list(dict.fromkeys(_names_in(function.__code__)))
     found = [(name, function.__globals__[name]) for name in names if name in function.__globals__]
     seen: set[int] = set()
