@@ -103,13 +103,23 @@ def test_recording_is_no_ini_key(project):
 GATED = "import jax\ndef test_it(gate):\n    gate(lambda x: x + 1, jax.numpy.ones(3))\n"
 
 
-@pytest.mark.parametrize("word", ["inf", "nan"])
-def test_misuse_ends_the_run_before_it_begins(project, word):
-    """A value that makes no sense is a usage error, exit code 4, with a word on what was expected."""
+@pytest.mark.parametrize(
+    ("typed", "variable", "value", "message"),
+    [
+        ("--perf-time-limit=inf", "CI", "", "expected a number of seconds above 0, found 'inf'"),
+        ("--perf-time-limit=nan", "CI", "", "expected a number of seconds above 0, found 'nan'"),
+        ("-q", "JAXGATE_STRICT", "2", "JAXGATE_STRICT: expected true or false, found '2'"),
+        ("--perf-strict=yes", "CI", "", "--perf-strict"),
+        ("-n2", variables.UPGRADE_TO, "NEW=1", "jaxgate upgrade runs one process after the other; drop -n"),
+    ],
+)
+def test_misuse_ends_the_run_before_it_begins(project, monkeypatch, typed, variable, value, message):
+    """What makes no sense is a usage error, exit code 4, with a word on what was expected."""
+    monkeypatch.setenv(variable, value)
     project.write("test_model.py", GATED)
-    result = project.pytester.runpytest_inprocess(f"--perf-time-limit={word}")
+    result = project.pytester.runpytest_inprocess(typed)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert f"expected a number of seconds above 0, found '{word}'" in result.stderr.str()
+    assert message in result.stderr.str()
     assert "Traceback" not in result.stderr.str()
     assert "test_model.py" not in result.stdout.str()
     assert not (project.path / "baselines").exists()

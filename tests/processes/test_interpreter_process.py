@@ -43,10 +43,18 @@ def test_programs_are_run_one_after_another(interpreter):
     assert interpreter._worker.live.pid == first
 
 
-def test_a_program_that_ends_it_is_refused_and_the_next_one_is_run(interpreter):
-    """It ends its process at operations that it does not know; a new one is started."""
-    with pytest.raises(NotInterpretedError, match="a process of its own ended"):
-        interpreter.interpret(program(lambda x: jnp.linalg.cholesky(x @ x.T)), [X], limit_s=60)
+@pytest.mark.parametrize(
+    ("function", "limit_s", "why"),
+    [
+        (lambda x: jnp.linalg.cholesky(x @ x.T), 60, "a process of its own ended"),
+        (lambda x: jax.lax.fori_loop(0, 10**9, lambda _, y: y * 2, x), 0.5, "exit status -9"),
+    ],
+    ids=["an operation that it does not know", "too long a loop"],
+)
+def test_a_program_that_ends_it_is_refused_and_the_next_one_is_run(interpreter, function, limit_s, why):
+    """By a new process."""
+    with pytest.raises(NotInterpretedError, match=why):
+        interpreter.interpret(program(function), [X], limit_s=limit_s)
     (found,) = interpreter.interpret(program(lambda x: x + 1), [X], limit_s=60)
     np.testing.assert_array_equal(found, X + 1)
 

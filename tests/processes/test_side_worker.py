@@ -65,8 +65,10 @@ def start(tmp_path):
         yield start_sides
 
 
-def test_each_has_its_own_environment(start):
-    """Both are there at the same time, and each is asked for bursts."""
+def test_each_has_its_own_environment(start, tmp_path, monkeypatch):
+    """Both are there at the same time, and each is asked for bursts; in the folder of a project that has a ``types.py``."""
+    (tmp_path / "types.py").write_text("raise SystemExit('the types of a project')")
+    monkeypatch.chdir(tmp_path)
     now, baseline = map(ready, start(now={}, baseline=OTHERWISE))
     for side in (now, baseline, now):
         assert side.burst(1, time.perf_counter_ns) > 0

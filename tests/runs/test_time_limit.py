@@ -35,6 +35,26 @@ def test_no_test_begins_after_it(project, options):
     assert "the time limit of 8 s is over" in (project.path / "perf-artifacts/summary.md").read_text()
 
 
+WAITS = """
+import pytest
+
+class Waits:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session):
+        assert session.config.pluginmanager.get_plugin("jaxgate-deadline")._over.is_set()
+
+def pytest_sessionstart(session):
+    session.config.pluginmanager.register(Waits())
+"""
+
+
+def test_who_waits_at_the_end_takes_none_of_its_time(project):
+    """As a rank does for the others, in a hook that is registered last."""
+    project.write("test_plain.py", "def test_plain():\n    pass\n")
+    project.write("conftest.py", WAITS)
+    assert project.run("--perf-time-limit=60").code == 0
+
+
 def test_a_test_that_hangs_does_not_keep_the_rest(project):
     """What was judged before is written down, then the process ends."""
     project.write("test_model.py", MODEL.format(meanwhile="time.sleep(600)"))

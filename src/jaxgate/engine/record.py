@@ -71,9 +71,8 @@ class Candidate:
             except UnreachableError as error:
                 raise InvalidCaseError("keeping the program", f"{error}; nothing of the case was recorded") from None
 
-        save_baseline(
-            store.root, baseline.stored_as(save)
-        )  # the programs first: a baseline never names a file that is not there
+        # The programs first: a baseline never names a file that is not there.
+        save_baseline(store.root, baseline.stored_as(save))
         note = replace(verdict.baseline, recorded="refreshed" if existed else "created", replaced=self.replaces)
         return replace(verdict, fails=False, baseline=note)
 

@@ -321,9 +321,8 @@ class Gate:
                 observed = self._observe(case, progress)
                 measurement = observed.measurement
                 self._session.result.bring(case, measurement.unknown)
-                if (
-                    self._in_catalogue and not measurement.hardware.target
-                ):  # a function of the user's may be meant for the CPU of any machine
+                # a function of the user's may be meant for the CPU of any machine
+                if self._in_catalogue and not measurement.hardware.target:
                     _refuse_platform(measurement.hardware)
                 judged = judge_case(self._session, case, observed, test=self._item.nodeid, progress=progress)
         except InvalidCaseError as error:

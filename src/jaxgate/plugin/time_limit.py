@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import pytest
 
@@ -62,12 +62,13 @@ class Deadline:
         """Know what runs."""
         self._running = nodeid
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self) -> None:
-        """The run ended by itself: in time, or within the grace."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None, object, object]:
+        """The run ended by itself: in time, or within the grace. A rank waits for the others only after that."""
         self._over.set()
         if time.monotonic() > self._until:
             self._tell()
+        return (yield)
 
     def _watch(self, session: pytest.Session) -> None:
         if self._over.wait(max(0.0, self._until - time.monotonic())):

@@ -22,7 +22,7 @@ class Side:
     world: World
     watts: float
     ratio: float = 1.0
-    consumed = False
+    consumed: bool = False
     error: Exception | None = None
     bursts: list[int] = field(default_factory=list)
 
@@ -38,6 +38,15 @@ class Side:
 def counted(world, *sides, ratio=1.0):
     """What comes of counting, judged."""
     return compare_energy(duel_energy(world.meter, sides, steady(ratio)))
+
+
+def test_each_side_makes_calls_of_20_ms_between_readings():
+    """As many as its own calls fit; one where they eat their arguments."""
+    world = World()
+    sides = Side(world, 120.0, ratio=0.5), Side(world, 120.0), Side(world, 120.0, consumed=True)
+    counted(world, *sides[:2], ratio=0.5)
+    counted(world, sides[0], sides[2], ratio=0.5)
+    assert [set(side.bursts) for side in sides] == [{4}, {2}, {1}]
 
 
 def test_a_slower_side_with_the_same_power_takes_more_energy():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 from support.energy import World
 
@@ -58,6 +60,17 @@ def test_a_counter_that_is_not_there_is_looked_for_once(platform):
         assert meters.of([Device(platform=platform)]) == NoEnergy(why="no counter")
         assert meters.of([Device(platform=platform, local_hardware_id=1)]) == NoEnergy(why="no counter")
     assert nothing.opened == 1
+
+
+def test_that_there_is_none_keeps_no_array_of_who_asked():
+    meters = EnergyMeters(open_gpus=Driver("no driver"))
+
+    def case():
+        array = np.ones(3)
+        meters.of([Device()])
+        return weakref.ref(array)
+
+    assert case()() is None
 
 
 def test_nothing_is_opened_before_it_is_asked_for():

@@ -216,12 +216,11 @@ class _CaseDuel:
         self.progress("compiling the baseline's program")
         here = prepared(together, lambda: self.given.opponents.compiled(before, observed))
         timing = BaselineTiming(self.stored, opponent=None if here.contender is None else (before, here.contender))
-        if (
-            difference.environment or not difference.hardware
-        ):  # the facts are of this machine, whatever its clock may say
+        # The facts are of this machine, whatever its clock may say.
+        if difference.environment or not difference.hardware:
             known = {name: value for name, value in here.facts.items() if value is not None}
-            now = replace(recorded, facts=replace(recorded.facts, **known))
-            timing = replace(timing, stored_here=replace(self.stored, baseline=now, recorded=recorded.facts))
+            stored = replace(recorded, facts=replace(recorded.facts, **known))
+            timing = replace(timing, stored_here=replace(self.stored, baseline=stored, recorded=recorded.facts))
         why_not = self._unclocked()
         alike, unclocked = map(bool, together.first("a duel", (difference.times_as_executable, bool(why_not))))
         if alike and here.executable is not None and observed.lowered is not None:
@@ -236,18 +235,16 @@ class _CaseDuel:
             leaves, contract, today = observed.leaves(), observed.contract, observed.export()
             if not today.record.stored:
                 return replace(timing, why_not=f"today's program cannot be duelled: {today.record.why_not}")
-            sides = prepared(
+            now, theirs = prepared(
                 together,
                 lambda: (prepare(today, leaves, contract), here.contender or prepare(before, leaves, contract)),
             )
-            timing = replace(timing, opponent=(before, sides[1]))
-            other = alike and not same_executable(
-                *(side.function for side in sides)
-            )  # both exported: in the same order
+            timing = replace(timing, opponent=(before, theirs))
+            other = alike and not same_executable(now.function, theirs.function)  # both exported: in the same order
             if alike and not together.anyone("another program to duel with", other):
                 return replace(timing, same_executable=True)
             self.progress("sampling")  # nothing else may run beside it
-            return self._clocked(timing, [Match(now=today, baseline=before, leaves=leaves)], sides)
+            return self._clocked(timing, [Match(now=today, baseline=before, leaves=leaves)], (now, theirs))
 
     def apart(self) -> BaselineTiming:
         """Run each side in its own process, because only settings differ; stored facts are compared exactly."""

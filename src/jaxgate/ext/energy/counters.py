@@ -36,7 +36,7 @@ class EnergyMeters:
     open_gpus: Callable[[], NvmlDriver] = NvmlDriver  # opens the driver of the GPUs
     clock: Callable[[], int] = time.perf_counter_ns  # monotonic nanoseconds
     wait: Callable[[float], None] = time.sleep  # lets seconds pass
-    _gpus: NvmlDriver | CounterError | None = field(default=None, init=False)
+    _gpus: NvmlDriver | str | None = field(default=None, init=False)  # or why it cannot be opened
     _found: dict[tuple[str, tuple[int | None, ...]], EnergyMeter | NoEnergy] = field(default_factory=dict, init=False)
 
     def of(self, devices: Sequence[jax.Device]) -> EnergyMeter | NoEnergy:
@@ -56,7 +56,7 @@ class EnergyMeters:
         return self._found[key]
 
     def _counter(self, platform: str, devices: Sequence[jax.Device]) -> Counter:
-        """Why the driver of the GPUs cannot be opened is remembered, too.
+        """Why the driver of the GPUs cannot be opened is remembered, too: as text, for an error keeps its callers' arrays.
 
         Raises:
             CounterError: If there is none.
@@ -69,7 +69,7 @@ class EnergyMeters:
             try:
                 self._gpus = self.open_gpus()
             except CounterError as error:
-                self._gpus = error
-        if isinstance(self._gpus, CounterError):
-            raise self._gpus
+                self._gpus = str(error)
+        if isinstance(self._gpus, str):
+            raise CounterError(self._gpus)
         return self._gpus.counter(devices)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from statistics import fmean
@@ -71,16 +72,13 @@ def typical(steps: Sequence[StepTimes]) -> StepTimes:
     names = means if len(quick) > 1 else ()
     apart = [abs(halves[0].get(name, 0.0) - halves[1].get(name, 0.0)) for name in names]
     moving = [step.communication for step in quick if step.communication is not None]
-    return StepTimes(
-        wall_ns=fmean(step.wall_ns for step in quick),
-        times_ns=means,
-        communication=Communication(
-            total_ns=fmean(one.total_ns for one in moving), exposed_ns=fmean(one.exposed_ns for one in moving)
-        )
-        if len(moving) == len(quick)
-        else None,
-        floor_ns=max([FLOOR_NS, *apart]),
+    typically = StepTimes(
+        wall_ns=fmean(step.wall_ns for step in quick), times_ns=means, floor_ns=max([FLOOR_NS, *apart])
     )
+    if len(moving) < len(quick):  # of one of them it is not known
+        return typically
+    total_ns, exposed_ns = fmean(one.total_ns for one in moving), fmean(one.exposed_ns for one in moving)
+    return replace(typically, communication=Communication(total_ns=total_ns, exposed_ns=exposed_ns))
 
 
 def _means(steps: Sequence[StepTimes]) -> dict[str, float]:
