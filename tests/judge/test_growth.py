@@ -8,6 +8,7 @@ from support.factories import baseline, measurement
 from jaxgate import Growth, grows
 from jaxgate.ext.growth.judge import carries_growth, judge_growth
 from jaxgate.ext.growth.model import Grown, Law, at_size, law_of
+from jaxgate.judge.causes.suspects import rank_causes
 from jaxgate.model.decision import Status
 
 SIZES = (4, 8, 16)
@@ -196,10 +197,11 @@ def test_the_part_whose_law_got_worse_carries_it():
     """Not the largest, which grew before; what follows from it has no cause of its own."""
     parts = {"functions": {"large": (400, 800, 1600), "same": (6, 28, 120), "noisy": (9000, 9000, 9001)}}
     before = {"functions": {"large": (400, 800, 1600), "noisy": (9000, 9000, 9000)}}
-    now = measurement(growth=grown(SQUARE, parts))
-    (cause,) = carries_growth(now, baseline(growth=grown(LINEAR, before)))
+    now, then = measurement(growth=grown(SQUARE, parts)), baseline(growth=grown(LINEAR, before))
+    (cause,) = carries_growth(now, then)
     assert cause.text == "quadratic: same is called 6 → 28 → 120, with layers"
     assert cause.explains == {"trace_calls"}
+    assert rank_causes(now, then, {"trace_calls"})[0] == cause
     assert not list(carries_growth(now, baseline(growth=grown(SQUARE, parts))))
 
 

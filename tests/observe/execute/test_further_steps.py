@@ -431,6 +431,18 @@ def test_no_collection_comes_before_cycles_are_counted(count):
     assert stepped.left.cyclic_objects == count
 
 
+def test_a_further_step_runs_beside_its_own_arguments_alone():
+    """A state that is as large as memory allows fits in every step: what the step before was given is let go."""
+    alive = []
+
+    def step(x):
+        alive.append(sum(array.shape == (1234,) for array in jax.live_arrays()))
+        return _double(x)
+
+    on_host(step, (jnp.ones(1234),), Carry((0,), required=True))
+    assert alive[STEPS:] == [alive[STEPS - 1]] * (MAX_STEPS - STEPS)
+
+
 def test_a_jitted_subject_is_not_looked_at():
     seen = measured(jax.jit(lambda x: x * 2), X)
     assert (seen.facts.kept_arrays, seen.later, seen.steps) == (None, {}, 0)

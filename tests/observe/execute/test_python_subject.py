@@ -4,6 +4,7 @@ import itertools
 from collections import Counter
 from dataclasses import fields
 from functools import partial
+from types import MethodType, SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -373,6 +374,8 @@ def test_jitted_functions_are_found_by_name_closure_and_attribute():
 
     assert set(find_jitted_functions(caller)) == {inner_name, "step"}
     assert set(find_jitted_functions(partial(caller, W))) == {inner_name, "step"}
+    of_a_library = MethodType(lambda trainer, w: trainer.step(w, w), SimpleNamespace(step=jitted))
+    assert set(find_jitted_functions(of_a_library)) == {"step"}
     mapped = jax.pmap(step)
     assert find_jitted_functions(lambda w: mapped(w, w)) == {}
 

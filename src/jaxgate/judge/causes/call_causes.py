@@ -49,9 +49,8 @@ _MINOR = 20
 def retraced(change: Change) -> Iterator[Cause]:
     """The first trace that was not meant, as it was explained."""
     lines, facts = change.now.culprits.retraces, change.now.facts
-    meant = list(dict.fromkeys(line.partition(" re")[0] for line in lines))[
-        : change.now.expected_traces - 1
-    ]  # `step 2`
+    steps = list(dict.fromkeys(line.partition(" re")[0] for line in lines))  # `step 2`
+    meant = steps[: change.now.expected_traces - 1]
     lines = tuple(line for line in lines if line.partition(" re")[0] not in meant) or lines
     if lines:
         yield Cause(text=lines[0], explains=CALLS, sure="cause unknown" not in lines[0])

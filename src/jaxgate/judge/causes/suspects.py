@@ -64,9 +64,8 @@ class _Row:
     sure: bool = True  # whether it is seen, and not guessed from what else there is
     root: bool = False  # whether the program is built otherwise
     alone: bool = False  # whether it is told without a baseline, too
-    counted: AbstractSet[str] = (
-        frozenset()
-    )  # all that it explains then, where that is less: nothing is known to have grown
+    # all that it explains then, where that is less: nothing is known to have grown
+    counted: AbstractSet[str] = frozenset()
 
     def __call__(self, change: Change) -> Iterator[Cause]:
         """The cause, if there is one."""

@@ -191,12 +191,13 @@ def take_further_steps(subject: Subject, stepped: Stepped, *, clock: Clock, toge
             break
         begin = clock()
         try:
-            taken = _go_on(subject, stepped.next_args, output, call, f"step {step}")
+            going_on = _going_on(subject, stepped.next_args, output, call)
+            if going_on is None:
+                break
+            call = going_on  # what the step before was given is let go before this one runs
+            output, seen, events = _called(subject, call, f"step {step}")
         except InvalidCaseError as error:
             return _broken_off(error, found, wanted=step <= least)
-        if taken is None:
-            break
-        output, call, seen, events = taken
         found.steps = step
         culprits = stepped.blame.culprits(events)
         again = [culprit for culprit in culprits if culprit.key in stepped.missed or culprit.function == subject.name]
@@ -221,16 +222,16 @@ def _broken_off(error: InvalidCaseError, found: Further, *, wanted: bool) -> Fur
     return replace(found, unseen=f"{error}: no more steps are counted")
 
 
-def _go_on(
-    subject: Subject, next_args: NextArgs | None, output: Any, call: Call, step: str
-) -> tuple[Any, Call, tuple[ArgumentKey, ...], Events] | None:
-    """Result, arguments, their keys and events of one more step; ``None`` where who threads the state has no more of it."""
-    threaded = subject.again(call) if next_args is None else following(subject, next_args, output, call)
-    if threaded is None:
-        return None
-    seen = argument_keys(*threaded, subject.names, subject.static)
+def _going_on(subject: Subject, next_args: NextArgs | None, output: Any, call: Call) -> Call | None:
+    """The arguments of one more step; ``None`` where who threads the state has no more of it."""
+    return subject.again(call) if next_args is None else following(subject, next_args, output, call)
+
+
+def _called(subject: Subject, call: Call, step: str) -> tuple[Any, tuple[ArgumentKey, ...], Events]:
+    """Result, keys of the arguments, and events of one more step."""
+    seen = argument_keys(*call, subject.names, subject.static)
     with record(explain=True, others=not subject.name) as events, guarded(step):
-        return subject.call(threaded), threaded, seen, events
+        return subject.call(call), seen, events
 
 
 def _compiled_here(events: Events, culprits: Sequence[Culprit]) -> dict[str, str]:

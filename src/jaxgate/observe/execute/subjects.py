@@ -40,7 +40,7 @@ class JittedSubject:
         names: Names of its positional arguments.
         static: Names of the arguments whose values are part of the program.
         given: The arguments that it was made with.
-        devices: Where it runs, by their numbers; of plain Python once it has been called.
+        devices: Where it runs, by their numbers, as far as they were given; of plain Python once it has been called.
         reads_results: Whether Python reads its results anyway, so that those of every step may be looked at.
         consumes: Whether a call eats arguments, so that one that threads nothing needs fresh ones.
         first_fed: Arguments of the first call, as it left them: some are consumed.

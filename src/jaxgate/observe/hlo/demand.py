@@ -36,9 +36,9 @@ def count_products(hlo: HloText) -> Amounts:
 def _own(instruction: Instruction, siblings: Siblings) -> Amounts:
     opcode = instruction.opcode
     if is_opaque(instruction):
-        return _open(f"{target_of(instruction)} is opaque")
+        return _uncounted(f"{target_of(instruction)} is opaque")
     if opcode in ("ragged-dot", "scaled-dot"):
-        return _open(f"{opcode} is not counted")
+        return _uncounted(f"{opcode} is not counted")
     if opcode not in ("dot", "convolution") and not is_product(instruction):
         return Amounts()
     operands = [siblings[name].shapes for name in instruction.operands[:2]]
@@ -48,10 +48,10 @@ def _own(instruction: Instruction, siblings: Siblings) -> Amounts:
         if flops is not None:
             widest = max(left, right, key=lambda shape: shape.nbytes / max(prod(shape.dims), 1))
             return Amounts(Counter({widest.element: flops}))
-    return _open(f"%{instruction.name} is not understood")
+    return _uncounted(f"%{instruction.name} is not understood")
 
 
-def _open(reason: str) -> Amounts:
+def _uncounted(reason: str) -> Amounts:
     return Amounts(more={reason: None})
 
 
@@ -137,7 +137,7 @@ def _in_memory(shapes: tuple[Shape, ...]) -> int:
 
 def _traffic(hlo: HloText, instruction: Instruction, siblings: Siblings) -> Amounts:
     if is_opaque(instruction):
-        return _open(f"{target_of(instruction)} is opaque")
+        return _uncounted(f"{target_of(instruction)} is opaque")
     opcode = instruction.opcode
     if opcode in FREE or opcode == "async-update" or (opcode == "custom-call" and not is_product(instruction)):
         return Amounts()

@@ -91,9 +91,12 @@ def _over(devices: np.ndarray, names: Sequence[str], reduced: Sequence[tuple[str
         digits.append(kept[axis] // rest % size)
         kept[axis] -= digits[-1] * rest
         members *= size
-    if len(set(zip(*(part.flat for part in digits), strict=True))) != members:
+    if len(set(zip(*(part.flat for part in digits), strict=True))) != members or devices.size % members:
         return None  # none is reduced, or parts overlap
     order = np.lexsort([key.ravel() for key in (*reversed(digits), *reversed(kept))])
+    places = kept.reshape(len(names), -1)[:, order].reshape(len(names), -1, members)
+    if (places != places[:, :, :1]).any():
+        return None  # parts of an axis that cut it at places which do not fit
     return _rows(devices.ravel()[order].reshape(-1, members))
 
 

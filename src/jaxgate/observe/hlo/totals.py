@@ -117,7 +117,7 @@ def _formula(name: str, computation: Siblings, depth: int = 3) -> str:
     if made.opcode == "parameter":
         return "state"
     operands = ", ".join(_formula(operand, computation, depth - 1) for operand in made.operands)
-    index = re.search(r"\bindex=([0-9]{1,9})\b", made.attributes)
+    index = re.search(r"\bindex=([0-9]{1,9})\b", made.attributes) if made.opcode == "get-tuple-element" else None
     return f"{operands}[{index[1]}]" if index else f"{made.opcode}({operands})"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, MethodType
 from typing import Any, cast
 
 import jax
@@ -68,7 +68,8 @@ def find_jitted_functions(function: Callable[..., Any]) -> Mapping[str, str]:
 
 def jitted_functions(function: Callable[..., Any]) -> Iterator[tuple[Any, CodeType]]:
     """The project's jitted functions that a function can reach, the nearest first, each with the code that it compiles."""
-    for value in reachable([function]):
+    owner = function.__self__ if isinstance(function, MethodType) else None  # of whatever author
+    for value in reachable([function, *filter(callable, getattr(owner, "__dict__", {}).values())]):
         code = getattr(inspect.unwrap(value), "__code__", None) if isinstance(value, jax.stages.Wrapped) else None
         if code is not None and is_project_file(code.co_filename):
             yield value, code

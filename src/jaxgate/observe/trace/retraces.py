@@ -181,8 +181,8 @@ def retrace_lines(
         cause = _NUMBERED.sub(lambda found: [*names, found[0]][min(int(found[1]), len(names))], _own_cause(main, own))
         lines.append(f"{step} {main.word}: {cause}")
     elif own and (moved := [culprit for culprit in culprits if culprit.kind not in ("new", "config")]):
-        on_device = ([seen for seen in call if seen.sharding] for call in (before, after))
-        explained = moved[0].kind is not None and next(on_device) == next(on_device)
+        then, now = ([seen for seen in call if seen.sharding] for call in (before, after))
+        explained = moved[0].kind is not None and then == now
         (last if explained else lines).append(f"{step} {moved[0].word}: {own}")
     lines += [f"{step} {culprit.word}: {culprit}" for culprit in culprits if culprit is not main] + last
     more = len(lines) - MAX_NAMED
