@@ -13,7 +13,6 @@ from jaxgate.model.outcome import CaseRecord, RunRecord
 _UNRECORDED = {Status.NO_BASELINE, Status.STALE_BASELINE}
 _NOT_ACCEPTED = {"claim", "case", "drift"}
 """Kinds of findings that no new baseline can make right."""
-_WHOLE = "case test status fails line findings causes origin time changes"
 _CALM = {Status.SAME, Status.FASTER, Status.IMPROVED, Status.EXPECTED, Status.WAIVED}
 
 
@@ -56,10 +55,12 @@ def explanation(case: CaseRecord) -> Iterator[str]:
 def explanation_json(case: CaseRecord) -> dict[str, Any]:
     """All that is known of a case, by the names of ``results.json``, with ``next``: experiments, the best first."""
     following = [{"command": command, "shows": shows} for command, shows in experiments(case)]
-    return {**_told(case, _WHOLE), "bundle": case.bundle or None, "next": following}
+    whole = _told(case, "case test status fails line findings causes origin time changes")
+    return {**whole, "bundle": case.bundle or None, "next": following}
 
 
 def _told(case: CaseRecord, keys: str) -> dict[str, Any]:
+    """Some fields of a case, by their names."""
     about = asdict(case) | {"line": case.line or None}
     return {key: about[key] for key in keys.split()}
 

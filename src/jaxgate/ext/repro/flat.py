@@ -261,7 +261,7 @@ def bypassed(program: FlatProgram, names: Collection[str]) -> bool:
 
 
 def _is_constant(value: Any) -> bool:
-    return getattr(value.owner, "name", "") == "stablehlo.constant"
+    return getattr(value.owner, "name", "") == _CONSTANT
 
 
 @_edit
