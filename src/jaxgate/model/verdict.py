@@ -170,9 +170,8 @@ class Evidence:
     allocations: tuple[str, ...] = ()
     line: str = ""  # the source line to look at first, as `file:line`: the first cause's, else where the subject begins
     changes: tuple[str, ...] = ()  # what changed in the program since its baseline, as lines of a difference
-    capture: Capture | None = (
-        None  # where its profiles and programs are, and where the time goes, once they were captured
-    )
+    # where its profiles and programs are, and where the time goes, once they were captured
+    capture: Capture | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

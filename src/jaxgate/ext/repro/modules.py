@@ -90,10 +90,10 @@ def set_constant(operation: Any, numbers: np.ndarray[Any, Any]) -> None:
     ir = bindings().ir
     kind = operation.results[0].type
     bits = numbers.tobytes().hex()
-    made = parse(
+    made = parse(  # as text: the bindings have no attribute of complex numbers
         f'func.func @main() -> {kind} {{ %0 = "stablehlo.constant"() {{value = dense<"0x{bits}"> : {kind}}} : () -> {kind}\n'
         f"return %0 : {kind} }}"
-    )  # as text: the bindings have no attribute of complex numbers
+    )
     with ir.Location.unknown(context()):
         new = main_of(made).regions[0].blocks[0].operations[0].operation.clone(ip=ir.InsertionPoint(operation))
     operation.results[0].replace_all_uses_with(new.results[0])

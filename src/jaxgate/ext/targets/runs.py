@@ -64,9 +64,8 @@ def judge_each(
     folders = _folders(values_of(arguments, TARGET_OPTION))
     root = artifacts_folder(arguments, environ)
     rest = without_option(without_option(arguments, TARGET_OPTION), "--perf-artifacts")
-    variables = {
-        name: value for name, value in environ.items() if name not in (TARGET, STEP_SUMMARY)
-    }  # one page, not four
+    # without the page of a pipeline's step: it gets one page, not four
+    variables = {name: value for name, value in environ.items() if name not in (TARGET, STEP_SUMMARY)}
     artifacts = _begin(root)
     runs: list[TargetRun] = []
     for name, folder in folders.items():
