@@ -358,14 +358,21 @@ def of_the_last_step(x):
     return _double(x)
 
 
-SLOWLY = [(_double, 0), (of_a_cycle, 0), (of_the_last_step, 0)]
+def of_each_for_a_step(x):
+    """An array that is replaced at the next step: it does not add up."""
+    ONCE[:] = [_double(x)]
+    return _double(x)
+
+
+SLOWLY = [(step, 0) for step in (_double, of_a_cycle, of_the_last_step, of_each_for_a_step)]
 
 
 @pytest.mark.parametrize(
     "next_args", [None, Carry((0,), required=True), lambda _, args: (args[0] + 0,)], ids=["again", "carried", "made"]
 )
 @pytest.mark.parametrize(
-    ("step", "more_ns"), [*SLOWLY, (_double, 10**9), (of_a_cycle, 10**9), (of_the_first_steps, 10**9)]
+    ("step", "more_ns"),
+    [*SLOWLY, *((step, 10**9) for step in (_double, of_a_cycle, of_the_first_steps, of_each_for_a_step))],
 )
 def test_what_is_handed_on_collected_or_kept_once_is_not_left_behind(step, next_args, more_ns, monkeypatch):
     """However the arguments of the next step come about, and however few further steps there is time for."""

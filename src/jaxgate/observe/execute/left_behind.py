@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import Any
+from weakref import ref
 
 import jax
 
@@ -38,6 +39,7 @@ class LeftBehind:
     described: str = ""  # the arrays that are held, and by what, for people
     cycles: str = ""  # what is in the cycles, for people
     _seen: set[int] | None = None
+    _left: tuple[int, list[ref[jax.Array]]] = (1, [])  # what the look before counted, over so many steps
 
     @property
     def any(self) -> bool:
@@ -48,7 +50,8 @@ class LeftBehind:
         """Count what is new since the last look: alive, not held by the caller now, and not alive before but for the caller.
 
         ``mine`` are arguments and results of the last step; ``steps`` were made since the look before, without a
-        collection.
+        collection. What the look before counted and is gone by now was kept for a step and then replaced: it does not
+        add up, and counts for no step.
         """
         before = len(jax.live_arrays())
         cycles = _collected(named=self._seen is not None)
@@ -59,7 +62,10 @@ class LeftBehind:
             live = [array for array in live if not (_alone(array) and array.unsafe_buffer_pointer() in parts)]
         if self._seen is not None:
             left = [array for array in live if id(array) not in self._seen | held]
-            each = len(left) // steps
+            over, before_left = self._left
+            stayed = sum(one() is not None for one in before_left) // over
+            each = len(left) // steps if self.arrays is None else min(len(left) // steps, stayed)
+            self._left = steps, [ref(array) for array in left]
             if self.arrays is None or each < self.arrays:
                 self.arrays = each
                 self.described = _describe(left, steps, live) if each else ""
