@@ -110,18 +110,17 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, request:
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("JAXGATE_PROFILE", "never")  # two seconds a red case; tests of profiles ask for them
-    from support.fakes import judge_phases_by
+    from support.fakes import judge_phases_by, shorten_duels
 
     judge_phases_by(monkeypatch)  # phases have tests of their own
+    if "long_duels" not in request.fixturenames:
+        shorten_duels(monkeypatch)
     return Project(pytester, request.path)
 
 
 @pytest.fixture
-def short_duels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Real duels, so short that they find little: for tests that ask what is compared, not how fast it is."""
-    from support.fakes import shorten_duels
-
-    shorten_duels(monkeypatch)
+def long_duels() -> None:
+    """Duels as they are, for tests that ask how fast something is; those of others are so short that they find little."""
 
 
 @pytest.fixture

@@ -3,10 +3,7 @@
 The other mistakes are planted without the plugin (``catalogue``).
 """
 
-import pytest
 from support.corpora import compiled_quickly
-
-pytestmark = pytest.mark.usefixtures("short_duels")
 
 
 def test_a_planted_mistake_turns_its_case_red(project):

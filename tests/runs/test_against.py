@@ -9,8 +9,6 @@ from support.projects import model
 
 from ci.attacks.gated_sources import WIDE, WIDTH
 
-pytestmark = pytest.mark.usefixtures("short_duels")
-
 MODEL = model("jnp.ones((16, 16))", step="jnp.tanh(x @ x)")
 
 

@@ -8,8 +8,6 @@ from support.projects import model
 
 from jaxgate.report.case_page import BUFFERS, CHANGES
 
-pytestmark = pytest.mark.usefixtures("short_duels")
-
 MODEL = """
 import jax, jax.numpy as jnp
 

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 STEP = """
 import jax, jax.numpy as jnp
 
@@ -90,7 +88,6 @@ def test_misuse_is_told(project):
     assert "During handling" not in result.text
 
 
-@pytest.mark.usefixtures("short_duels")
 def test_other_compiler_options_are_not_identical(project):
     """Compiler options are invisible in StableHLO; a change of them must not pass for an identical program."""
     project.write(

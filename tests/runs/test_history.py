@@ -96,7 +96,7 @@ def test_what_is_compared_with_elsewhere_says_so(recorded):
     assert {point.elsewhere for point in points} == {run.elsewhere}
 
 
-def test_a_run_that_judges_nothing_or_for_another_process_adds_nothing(recorded, short_duels, monkeypatch):
+def test_a_run_that_judges_nothing_or_for_another_process_adds_nothing(recorded, monkeypatch):
     """A plan, a collection, no case, no history; a fresh process that repeats a case, the other side of a comparison."""
     for arguments in (("--perf-plan",), ("--collect-only",), ("-k", "nothing"), ("-o", "perf_history=none")):
         recorded.run(*arguments)

@@ -37,7 +37,7 @@ def claimed(project, lab):
 
 
 @nightly
-def test_three_times_the_work_is_red_in_a_real_process(project):
+def test_three_times_the_work_is_red_in_a_real_process(long_duels, project):
     """Planted: the subject does three times its reference's work; suspect first, then red with both numbers. Nothing is faked."""
     project.instruments["processes"] = 1  # 5 s each; that there are two needs no clock
     plant = MODEL.replace("return jnp.tanh(x) + 1", "return (work(work(work(x))) - work(x)) * 0")
@@ -56,7 +56,7 @@ def test_three_times_the_work_is_red_in_a_real_process(project):
         assert piece in line
 
 
-def test_identical_work_is_not_red_on_a_real_clock(project):
+def test_identical_work_is_not_red_on_a_real_clock(long_duels, project):
     """Planted: one function on both sides. Within 1.1 it is never red, whatever this machine does, and within 5 it holds."""
     plant = MODEL.replace("1 + jnp.tanh(x)", "jnp.tanh(x) + 1").replace("(8, 8)", "(200, 200)")
     plain, _, test = plant.partition("def test_model")
@@ -175,47 +175,38 @@ def test_the_budget_is_shared(claimed, lab):
     result.shows("the budget for duels is spent (--perf-budget)")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        (
-            "1 + jnp.tanh(x)",
-            "1 + jax.pure_callback(lambda x: x, x, jnp.tanh(x))",
-            "the reference: jax.export refuses it",
-        ),
-        ("jnp.tanh(x) + 1", "jax.pure_callback(lambda x: x, x, jnp.tanh(x)) + 1", "the subject: jax.export refuses it"),
-        (
-            "gate(fused,",
-            'gate(jax.jit(fused, compiler_options={"xla_dump_hlo_as_text": True}),',
-            "the subject: it is compiled with xla_dump_hlo_as_text",
-        ),
-        ("1 + jnp.tanh(x)", "1 + jnp.tanh(x) + WEIGHTS", "the reference: it captures 80,000 bytes of constants"),
-    ],
-    ids=["reference calls Python", "subject calls Python", "options", "constants"],
-)
-def test_what_cannot_be_exported_is_undecided(claimed, lab, old, new, reason):
-    claimed.edit("test_model.py", old, new)
-    claimed.edit("test_model.py", "(8, 8)", "(100, 200)")
-    claimed.write(
-        "test_model.py",
-        (claimed.path / "test_model.py").read_text()
-        + "\nimport numpy\nWEIGHTS = numpy.random.default_rng(0).standard_normal((100, 200)).astype('f') * 1e-7\n",
-    )
-    result = claimed.run()
-    assert (result.code, lab.duelled) == (0, [])
-    assert f"undecided: run_ns ≤ 0.8 × reference: no duel can be run: {reason}" in result.line("NO_BASELINE")
+NOT_DUELLED = """
+import numpy
+
+def calls(x):
+    return jax.pure_callback(lambda x: x, x, jnp.tanh(x)) + 1
+
+def captures(x):
+    return 1 + jnp.tanh(x) + WEIGHTS
+
+WEIGHTS = numpy.random.default_rng(0).standard_normal((100, 200)).astype("f") * 1e-7
+dumped = jax.jit(fused, compiler_options={"xla_dump_hlo_as_text": True})
+chosen = jax.jit(lambda x, n=None: fused(x), static_argnums=1)
+X = jnp.ones((100, 200))
+"""
+WHY_NOT = {
+    "reference_calls_python": ("fused, X, reference=calls", "the reference: jax.export refuses it"),
+    "subject_calls_python": ("calls, X, reference=naive", "the subject: jax.export refuses it"),
+    "options": ("dumped, X, reference=naive", "the subject: it is compiled with xla_dump_hlo_as_text"),
+    "constants": ("fused, X, reference=captures", "the reference: it captures 80,000 bytes of constants"),
+    "static": ("chosen, X, 3, reference=lambda x, n: naive(x)", "subject and reference take different arrays"),
+}
 
 
-def test_static_arguments_on_one_side_are_undecided(claimed, lab):
-    """The two do not take the same arrays: no duel, and it says so."""
-    claimed.edit("test_model.py", "def fused(x)", "def fused(x, n=None)")
-    claimed.edit("test_model.py", "def naive(x)", "def naive(x, n=None)")
-    claimed.edit(
-        "test_model.py", "gate(fused, jnp.ones((8, 8))", "gate(jax.jit(fused, static_argnums=1), jnp.ones((8, 8)), 3"
-    )
-    result = claimed.run()
+def test_what_cannot_be_duelled_is_undecided(claimed, lab):
+    """What cannot be exported, and two that do not take the same arrays: no duel, and it says so."""
+    tests = (f"def test_{name}(gate):\n    gate({what}, claims=[{CLAIM}])\n" for name, (what, _) in WHY_NOT.items())
+    model = MODEL.partition("def test_model")[0]
+    result = claimed.write("test_model.py", "\n".join((model, NOT_DUELLED, *tests))).run()
     assert (result.code, lab.duelled) == (0, [])
-    result.shows("no duel can be run: subject and reference take different arrays")
+    for name, (_, reason) in WHY_NOT.items():
+        line = result.line(f"NO_BASELINE  model/{name} ")
+        assert f"undecided: run_ns ≤ 0.8 × reference: no duel can be run: {reason}" in line
 
 
 def test_a_duel_that_breaks_says_so(claimed, lab):

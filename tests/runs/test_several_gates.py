@@ -19,6 +19,7 @@ def test_model(gate):
     gate(step, jnp.ones((8, 8)), name="train")
     gate(evaluate, jnp.ones((8, 8)), name="eval")
 """
+HEAD = "import pytest\n" + TWO.partition("def test_model")[0]
 ONE = TWO.replace('    gate(step, jnp.ones((8, 8)), name="train")\n', "").replace(', name="eval"', "")
 SLOWER_STEP, SLOWER_EVAL = ("jnp.exp(-x)", "jnp.exp(-x @ x)"), ("jnp.tanh(x)", "jnp.tanh(x @ x @ x)")
 
@@ -108,25 +109,37 @@ def test_a_first_gate_that_gets_its_name_keeps_its_baseline(project):
     assert [result.line(f"model/{name}").split()[0] for name in ("model", "other")] == ["SAME", "NO_BASELINE"]
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        "assert False",
-        "pytest.fail('other')",
-        "pytest.skip('later')",
-        "gate(step, jnp.ones(8))",
-        "gate(step, x=1, name='x')",
-    ],
-)
-def test_what_ends_the_test_does_not_hide_what_was_red(two, how):
+ENDS = {
+    "fails": "assert False",
+    "is_failed": "pytest.fail('other')",
+    "skips": "pytest.skip('later')",
+    "has_no_name": "gate(step, jnp.ones(8))",
+    "is_wrong": "gate(step, x=1, name='x')",
+}
+
+
+def with_ends(ends):
+    """A test for each of them, which comes between its two gates."""
+    return HEAD + "".join(
+        f"""
+def test_{name}(gate):
+    gate(step, jnp.ones((8, 8)), name="{name}-step")
+    {how}
+    gate(evaluate, jnp.ones((8, 8)), name="{name}-eval")
+"""
+        for name, how in ends.items()
+    )
+
+
+def test_what_ends_the_test_does_not_hide_what_was_red(project):
     """Another failure, a skip, a call that somebody wrote wrongly: the red text is told beside it."""
-    two.edit("test_model.py", *SLOWER_STEP)
-    two.edit("test_model.py", 'name="train")\n', f'name="train")\n    import pytest\n    {how}\n')
-    result = two.run("--perf-strict")
-    result.counts(failed=1)
-    result.shows("REGRESSED  model/train  on", "1 case: 1 REGRESSED")
-    assert "ORPHAN" not in result.text  # the gate that was not reached has its baseline all the same
-    assert ("assert False" in result.text) == (how == "assert False")
+    project.write("test_model.py", with_ends(dict.fromkeys(ENDS, "pass"))).record()
+    project.write("test_model.py", with_ends(ENDS).replace(*SLOWER_STEP))
+    result = project.run("--perf-strict")
+    result.counts(failed=len(ENDS))
+    result.shows(f"{len(ENDS)} cases: {len(ENDS)} REGRESSED", *(f"REGRESSED  model/{name}-step  on" for name in ENDS))
+    assert "ORPHAN" not in result.text  # the gates that were not reached have their baselines all the same
+    assert result.text.count("E       assert False") == 1
 
 
 def test_a_case_that_the_test_has_no_more_is_an_orphan(two):

@@ -42,7 +42,7 @@ def objects(folder):
     return sorted(folder.rglob("*.export.gz"))
 
 
-def test_programs_are_recorded_there_and_duelled_with(project, there, short_duels):
+def test_programs_are_recorded_there_and_duelled_with(project, there):
     """Git has the JSON files alone; what changed in a program is shown, and it is timed beside the stored one."""
     assert project.run(*FACTS, "--perf-update", "--perf-why=first").code == 0
     assert len(objects(there)) == 3

@@ -87,7 +87,7 @@ def test_a_slow_down_is_told_once_under_ci(slower, project, lab, monkeypatch):
     assert text.splitlines()[-2].startswith("FAILED test_model.py::test_wave - SLOWER  model/wave  on ")
 
 
-def test_a_real_slow_down_is_repeated_in_a_real_process(project):
+def test_a_real_slow_down_is_repeated_in_a_real_process(long_duels, project):
     """From exp to tan, 300x300, four times: eight times as slow and no fact moves; suspect first, then red with its culprit."""
     project.instruments["processes"] = 1  # 5 s each; the others need no clock
     project.write("test_model.py", MODEL.replace("SIZE", "300")).record()
@@ -120,7 +120,7 @@ def test_step(gate):
 """
 
 
-def test_a_larger_body_is_slower_than_a_baseline_of_other_hardware(project):
+def test_a_larger_body_is_slower_than_a_baseline_of_other_hardware(long_duels, project):
     """Recorded on another processor, replayed here: six times the work is SLOWER by duel, and its facts REGRESSED."""
     project.write("test_model.py", SCAN).record()
     (path,) = (project.path / "baselines").glob("cpu-*/model/step.json")

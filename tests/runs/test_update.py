@@ -68,7 +68,6 @@ def test_a_killed_update_leaves_whole_files(project, moment):
     project.run("--perf-update").counts(passed=2)
 
 
-@pytest.mark.usefixtures("short_duels")
 def test_borrowed_baselines_gate_and_are_not_overwritten(project):
     """Hardware of the same platform lends its baseline; recording writes this machine's own."""
     project.write("test_model.py", TWO).record()

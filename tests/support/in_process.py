@@ -10,15 +10,19 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import Distribution
 from sysconfig import get_paths
+from types import ModuleType
 from typing import Any
 
 import pytest_benchmark.session
-from _pytest import pytester
+from _pytest import fixtures, pytester
 from jax._src.interpreters import mlir
+from support.paths import REPOSITORY
 
 from jaxgate.processes.jax_query import find_defaults
 
 INSTALLED = tuple(get_paths()[name] for name in ("purelib", "platlib", "stdlib"))
+LASTING = (*INSTALLED, str(REPOSITORY))
+"""What is there from the first run to the last."""
 MANY = 100
 """Installed modules that a run brought, from which on they are no longer looked at for garbage."""
 PROGRAMS_IN_A_CONTEXT = 10
@@ -29,6 +33,7 @@ def do_once() -> None:
     """Spare all later runs what this one has done."""
     _keep_installed_modules()
     _remember_distributions()
+    _remember_fixtures()
     pytest_benchmark.session.get_machine_id = cache(pytest_benchmark.session.get_machine_id)  # it starts a process
     find_defaults()  # so does this; were the first to ask a test that replaces ``subprocess.run``, no later test would know
     share_contexts()
@@ -53,11 +58,11 @@ def _keep_installed_modules() -> None:
     pytester.SysModulesSnapshot.restore = restore_but_installed
 
 
-def _is_installed(module: Any) -> bool:
+def _is_installed(module: Any, folders: tuple[str, ...] = INSTALLED) -> bool:
     """Whether its file lies there, or one of the folders of a package that has no file."""
     known = getattr(module, "__dict__", {})  # not its attributes: of some, the first one that is asked for imports more
     places = [known["__file__"]] if known.get("__file__") else known.get("__path__", ())
-    return any(str(place).startswith(INSTALLED) for place in places)
+    return any(str(place).startswith(folders) for place in places)
 
 
 class _Known:
@@ -76,6 +81,8 @@ def _remember_distributions() -> None:
     """Look once at what is installed: a run of pytest reads the metadata of everything, two times, for its plugins."""
     look = importlib.metadata.distributions
 
+    named = importlib.metadata.distribution
+
     @cache
     def known() -> tuple[_Known, ...]:
         return tuple(map(_Known, look()))
@@ -84,6 +91,22 @@ def _remember_distributions() -> None:
         return look(**where) if where else known()
 
     importlib.metadata.distributions = distributions
+    importlib.metadata.distribution = cache(lambda name: _Known(named(name)))
+
+
+def _remember_fixtures() -> None:
+    """Look once at what a plugin holds for its fixtures: pytest asks each name of it, in each run."""
+
+    @cache
+    def fixtures_of(kind: Any) -> list[str]:
+        return [name for name in dir(kind) if isinstance(getattr(kind, name, None), fixtures.FixtureFunctionDefinition)]
+
+    def names(holder: Any) -> list[str]:
+        kind = holder if isinstance(holder, type | ModuleType) else type(holder)
+        module = kind if isinstance(kind, ModuleType) else sys.modules.get(kind.__module__)
+        return fixtures_of(kind) if _is_installed(module, LASTING) else dir(holder)
+
+    fixtures.dir = names
 
 
 def share_contexts() -> None:

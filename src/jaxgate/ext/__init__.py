@@ -16,17 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from importlib.util import find_spec
-from pkgutil import iter_modules
+from pathlib import Path
 from typing import Any
 
 
 def parts(kind: str) -> Iterator[Any]:
     """The modules of this name, in the order of the capabilities' names; each is imported when its turn comes."""
-    for found in iter_modules(__path__):
-        name = f"{__name__}.{found.name}.{kind}"
-        if find_spec(name) is not None:
-            yield import_module(name)
+    for file in sorted(Path(__file__).parent.glob(f"*/{kind}.py")):
+        yield import_module(f"{__name__}.{file.parent.name}.{kind}")
 
 
 def pages() -> dict[str, Callable[[Any], str]]:
