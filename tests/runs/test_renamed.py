@@ -109,9 +109,3 @@ def test_a_file_that_was_copied_is_refused(recorded):
     recorded.write("test_model.py", TWO + model(third="x + 1").replace("\nimport jax, jax.numpy as jnp\n", ""))
     result = recorded.run()
     result.shows("INVALID", "expected the case `model/third`, found `model/second`, which has a file of its own")
-
-
-def test_workers_know_it_too(recorded):
-    """What a worker had no baseline of is matched by the process that has all."""
-    recorded.edit("test_model.py", "def test_second", "def test_renamed")
-    recorded.run("-n", "1").shows("RENAMED? model/renamed")

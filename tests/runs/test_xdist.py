@@ -2,11 +2,13 @@
 
 import json
 from unittest.mock import Mock
+from xml.etree import ElementTree as ET
 
 import pytest
 from support.corpora import nightly
 from support.git import commit
 from support.paths import REPOSITORY
+from support.projects import TWO
 
 MODEL = """
 import os, signal
@@ -218,6 +220,23 @@ def test_bundles_of_all_workers_are_kept_and_counted_together(recorded, monkeypa
     assert len(list(recorded.path.glob("perf-artifacts/model/*/report.md"))) == 3
     assert len(list(recorded.path.glob("perf-artifacts/model/*/now/plugins/profile/*"))) == 1
     result.shows("3 bundles in perf-artifacts", "NOT PROFILED, 2 of them")
+
+
+def test_the_controller_says_what_its_workers_do_not_know(project):
+    """Which baseline a new case may have, and each verdict once in junit."""
+    project.write("test_model.py", TWO).record()
+    project.edit("test_model.py", "x * 2", "x @ x * 2")
+    project.edit("test_model.py", "def test_second", "def test_renamed")
+    project.run("-n", "1", "--junit-xml=junit.xml").shows("RENAMED? model/renamed")
+    found = {}
+    for case in ET.parse(project.path / "junit.xml").iter("testcase"):
+        pairs = [(each.get("name"), each.get("value")) for each in case.iter("property")]
+        found[case.get("name")] = dict(pairs)
+        assert len(pairs) == len(found[case.get("name")])
+    assert {name: one["jaxgate.status"] for name, one in found.items()} == {
+        "test_first": "REGRESSED",
+        "test_renamed": "NO_BASELINE",
+    }
 
 
 def test_a_worker_that_cannot_gate_says_why_for_each_test(project):
