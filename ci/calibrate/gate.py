@@ -38,7 +38,7 @@ class CalibratingGate(Gate):
             pytest.fail.Exception: If it could not be, and that fails the test at once.
         """
         del names
-        self.test.claim(case.name)
+        self.test.take_name(case.name)
         session, hardware = self._session, None
         try:
             with session.progress(case.name) as progress:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -98,9 +98,7 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
     )
     figures = figures_of(now, timing.stored_here, timing.duel)
     verdict = replace(judge_with_buffers(judge_it, observed), opinion=opinion, figures=figures)
-    judged = partial(
-        JudgedCase, stored_here=timing.stored_here, opponent=timing.opponent, on_baseline_ns=timing.took_ns
-    )
+    ended = partial(JudgedCase, stored_here=timing.stored_here, opponent=timing.opponent, on_baseline_ns=timing.took_ns)
     if recording:  # a waived claim is broken all the same, and never recorded
         recorded = record_case(
             observed,
@@ -113,20 +111,9 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
             keep_broken=settings.as_measured,
             accept=settings.accept,
         )
-        return judged(verdict=recorded, is_final=True)
-    repeats: list[Repeat] = [*([] if timing.repeat is None else [timing.repeat]), *reference.repeats]
-    if stored is not None and has_red_phase(verdict):
-        before = stored.baseline.phases
-        repeats.append(PhaseRepeat(again=session.again, test=test, now=now, before=before))
-    if difference is not None and timing.decision is None and verdict.time.decision is not None:
-        plain = judge_time(
-            difference,
-            no_duel=timing.why_not,
-            same_executable=timing.same_executable,
-            arrives_worse=arrive_worse(verdict.findings),
-            stored=replace(verdict.time.decision, status=Status.SAME),
-        )
-        repeats.append(BackstopRepeat(again=session.again, test=test, now=now, difference=difference, plain=plain))
+        return ended(verdict=recorded, is_final=True)
+    of_duels = [*([] if timing.repeat is None else [timing.repeat]), *reference.repeats]
+    repeats = (*of_duels, *_repeats_of_calls(session, verdict, difference, timing, test=test))
     folder = session.store.folder(now.hardware)
     verdict = session.drift_budget.judge(verdict, folder, case.tolerances, strict=session.strict)
     if settings.update is Update.REVIEW and has_moved(verdict):
@@ -134,7 +121,7 @@ def judge_case(session: GateSession, case: Case, observed: Observation, *, test:
         session.result.candidates[case.name] = held
     if verdict.status in ALWAYS_FAIL:
         verdict = with_changes(verdict, observed, stored, session.programs)
-    return judged(verdict=_waived(session, verdict, strict=session.strict), repeats=tuple(repeats))
+    return ended(verdict=_waived(session, verdict, strict=session.strict), repeats=repeats)
 
 
 def _load(
@@ -205,29 +192,49 @@ def _time_reference(session: GateSession, observed: Observation, progress: Annou
     return session.reference_duels.time(observed.claims, observed, progress)
 
 
+def _repeats_of_calls(
+    session: GateSession, verdict: Verdict, difference: Difference | None, timing: BaselineTiming, *, test: str
+) -> Iterator[Repeat]:
+    """How to repeat what red phases and the backstop say, which no duel stands behind."""
+    if difference is None:
+        return
+    now, baseline = difference.now, difference.baseline
+    if has_red_phase(verdict):
+        yield PhaseRepeat(again=session.again, test=test, now=now, before=baseline.phases)
+    if timing.decision is None and verdict.time.decision is not None:  # the recorded time alone says SLOWER
+        plain = judge_time(
+            difference,
+            no_duel=timing.why_not,
+            same_executable=timing.same_executable,
+            arrives_worse=arrive_worse(verdict.findings),
+            stored=replace(verdict.time.decision, status=Status.SAME),
+        )
+        yield BackstopRepeat(again=session.again, test=test, now=now, difference=difference, plain=plain)
+
+
 def _waived(session: GateSession, verdict: Verdict, *, strict: bool) -> Verdict:
     return apply_waivers(verdict, session.waivers_in_force, today=session.today, strict=strict)
 
 
-def judge_with_buffers(judged: Callable[[Measurement], Verdict], observed: Observation) -> Verdict:
+def judge_with_buffers(judge_it: Callable[[Measurement], Verdict], observed: Observation) -> Verdict:
     """Judge; where memory decides, read the largest buffers of the program and judge again, with them as suspects."""
-    verdict = judged(observed.measurement)
-    return judged(observed.with_allocations()) if memory_decides(verdict) else verdict
+    verdict = judge_it(observed.measurement)
+    return judge_it(observed.with_allocations()) if memory_decides(verdict) else verdict
 
 
 def with_changes(
-    verdict: Verdict, observed: Observation, record: StoredBaseline | None, programs: ProgramStore
+    verdict: Verdict, observed: Observation, stored: StoredBaseline | None, programs: ProgramStore
 ) -> Verdict:
     """Add what changed in the program since its baseline, if it did and both are stored programs; it may be the cause."""
     origin = verdict.origin
-    if record is None or origin is None or observed.lowered is None:
+    if stored is None or origin is None or observed.lowered is None:
         return verdict
-    ours, theirs = observed.measurement.fingerprints, record.baseline.fingerprints
-    stored = record.baseline.program
-    content = programs.load(theirs.program, stored.digest) if stored.stored else None
+    ours, theirs = observed.measurement.fingerprints, stored.baseline.fingerprints
+    kept = stored.baseline.program
+    content = programs.load(theirs.program, kept.digest) if kept.stored else None
     if ours.program == theirs.program or content is None:
         return verdict
-    before = StoredProgram(record=stored, content=content)
+    before = StoredProgram(record=kept, content=content)
     changes = program_changes(before, observed.export())
     verdict = replace(verdict, evidence=replace(verdict.evidence, changes=changes))
     alone = {"program changed", "source changed"}.issuperset(origin.differences)

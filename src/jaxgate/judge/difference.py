@@ -1,7 +1,6 @@
 """What differs between a measurement and what it is held against: asked for everywhere, found out once.
 
-A bool is True if what it names is the same, ``None`` if that is unknown; only ``only_settings`` and ``unexplained`` are
-True of a difference. Empty texts and tuples mean that nothing differs.
+``same_…`` is ``None`` where that is unknown. ``changed_…`` and the texts are empty where nothing differs.
 """
 
 from __future__ import annotations
@@ -64,32 +63,32 @@ class Difference:
     baseline: MeasuredProgram  # what it is held against
 
     @cached_property
-    def source(self) -> bool | None:
+    def same_source(self) -> bool | None:
         """Whether the subject's source is the same."""
         return _same(self.now.fingerprints.source, self.baseline.fingerprints.source)
 
     @cached_property
-    def program(self) -> bool:
+    def same_program(self) -> bool:
         """Whether the program that the compiler is given is the same."""
         return self.now.fingerprints.program == self.baseline.fingerprints.program
 
     @cached_property
-    def options(self) -> bool | None:
+    def same_options(self) -> bool | None:
         """Whether the compiler's options are the same."""
         return _same(self.now.fingerprints.options, self.baseline.fingerprints.options)
 
     @cached_property
-    def inputs(self) -> bool:
+    def same_inputs(self) -> bool:
         """Whether the values of the arguments are the same."""
         return self.now.fingerprints.inputs == self.baseline.fingerprints.inputs
 
     @cached_property
-    def work(self) -> bool:
+    def same_work(self) -> bool:
         """True if argument values cannot change the amount of work: nothing depends on them, or only loops turning as often."""
-        return self.inputs or (self.program and (self.now.depends_on_values == () or self.turns))
+        return self.same_inputs or (self.same_program and (self.now.depends_on_values == () or self.same_turns))
 
     @cached_property
-    def turns(self) -> bool:
+    def same_turns(self) -> bool:
         """True if only loops and branches depend on argument values, and they run as often as they did."""
         counted = {name.partition(" ")[0] for name in self.now.turns}
         seen = {*([LOOP] if "while" in counted else []), *(BRANCHES if "cond" in counted else [])}
@@ -97,56 +96,56 @@ class Difference:
         return only_these and self.now.turns == self.baseline.turns
 
     @cached_property
-    def devices(self) -> bool:
+    def same_devices(self) -> bool:
         """Whether the program is laid out on its devices in the same order, as far as that is known."""
         return _same(self.now.fingerprints.devices, self.baseline.fingerprints.devices) is not False
 
     @cached_property
-    def hardware(self) -> bool:
+    def same_hardware(self) -> bool:
         """Whether it is hardware of the same name."""
         return self.now.hardware == self.baseline.hardware
 
     @cached_property
-    def cores(self) -> bool:
+    def same_cores(self) -> bool:
         """Whether as many cores may be used: with fewer it is another machine, and stored times do not apply."""
         return self.now.environment.get(CORES) == self.baseline.environment.get(CORES)
 
     @cached_property
-    def native_code(self) -> bool:
+    def same_native_code(self) -> bool:
         """Whether the libraries whose code the program calls are the same."""
         return self.now.native_code == self.baseline.native_code
 
     @cached_property
-    def arguments(self) -> bool:
+    def same_arguments(self) -> bool:
         """Whether the baseline's program takes today's arguments: their types, in order; names do not count."""
         return [leaf.aval for leaf in self.now.signature] == [leaf.aval for leaf in self.baseline.signature]
 
     @cached_property
-    def arrivals(self) -> bool:
+    def same_arrivals(self) -> bool:
         """Whether arguments are given in the same way, as far as that is known."""
         pairs = zip(self.now.signature, self.baseline.signature, strict=False)
         return all(_same(leaf.arrival, before.arrival) is not False for leaf, before in pairs)
 
     @cached_property
-    def calls(self) -> bool:
+    def same_calls(self) -> bool:
         """Whether a call calls the same functions of Python, as far as that was counted."""
         counts = (self.now.facts.python_calls, self.baseline.facts.python_calls)
         return None in counts or self.now.called == self.baseline.called
 
     @cached_property
-    def environment(self) -> tuple[str, ...]:
+    def changed_environment(self) -> tuple[str, ...]:
         """What differs between the environments, one line each."""
         return environment_differences(self.now.environment, self.baseline.environment)
 
     @cached_property
-    def libraries(self) -> tuple[str, ...]:
+    def changed_libraries(self) -> tuple[str, ...]:
         """Packages that the program comes from and that have another version, one line each."""
         now, before = self.now.libraries, self.baseline.libraries
         both = now.keys() & before.keys()
         return environment_differences({name: now[name] for name in both}, {name: before[name] for name in both})
 
     @cached_property
-    def settings(self) -> tuple[str, ...]:
+    def changed_settings(self) -> tuple[str, ...]:
         """Names of what somebody set that compiles or runs the program otherwise: flags, variables, JAX's settings, cores.
 
         Both sides of a duel would be compiled and run under today's, so no duel shows what they do. A setting of JAX is
@@ -156,38 +155,42 @@ class Difference:
         return tuple(
             name
             for name in self._changed_names
-            if name in acts or name.isupper() or (self.program and name.startswith("jax_") and name not in _TRACED)
+            if name in acts or name.isupper() or (self.same_program and name.startswith("jax_") and name not in _TRACED)
         )
 
     @cached_property
     def only_settings(self) -> bool:
         """Whether only settings differ between the environments: stored facts are then compared exactly."""
-        return bool(self.settings) and set(self.settings) == set(self._changed_names) and self.hardware
+        return (
+            bool(self.changed_settings)
+            and set(self.changed_settings) == set(self._changed_names)
+            and self.same_hardware
+        )
 
     @cached_property
-    def tracing_settings(self) -> tuple[str, ...]:
+    def changed_tracing_settings(self) -> tuple[str, ...]:
         """What differs of the settings that act while JAX traces, one line each."""
         return self._lines(_TRACED.intersection(self._changed_names))
 
     @cached_property
-    def compiler(self) -> tuple[str, ...]:
+    def changed_compiler(self) -> tuple[str, ...]:
         """What differs between the compilers, one line each: equal optimised programs may then have unequal code.
 
         The text of an optimised program ends where the code generator begins. Seen: the same loop took 1,000 times as
         long from jaxlib 0.11.1 as from 0.11.0 (jax-ml/jax#40101).
         """
-        names = set(self._changed_names) - set(self.settings) - _COMPILES_NOTHING
+        names = set(self._changed_names) - set(self.changed_settings) - _COMPILES_NOTHING
         return self._lines(name for name in names if not name.startswith("jax_"))
 
     @cached_property
-    def executable(self) -> bool:
+    def same_executable(self) -> bool:
         """False if nothing known differs, source included, and yet the executable does.
 
         The source counts because the order of independent lines, to which the program's fingerprint is blind, reaches
         the executable.
         """
         same = _same(self.now.fingerprints.executable, self.baseline.fingerprints.executable)
-        return same is not False or self.source is not True or bool(self._changes)
+        return same is not False or self.same_source is not True or bool(self._changes)
 
     @cached_property
     def times_as_executable(self) -> bool:
@@ -196,7 +199,7 @@ class Difference:
         Some options leave no trace in the optimised program (seen: the backend's optimisation level on CPU), as the order of
         its devices does, and argument values may decide how often a loop runs.
         """
-        return self.inputs and self.options is True and self.devices
+        return self.same_inputs and self.same_options is True and self.same_devices
 
     @cached_property
     def uncovered(self) -> str:
@@ -223,30 +226,30 @@ class Difference:
         """
         if self.uncovered:
             return self.uncovered
-        if self.options is None:
+        if self.same_options is None:
             return "compiler options are unknown, so programs cannot be called identical"
-        return self._changes or ("" if self.executable else OTHER_EXECUTABLE)
+        return self._changes or ("" if self.same_executable else OTHER_EXECUTABLE)
 
     @cached_property
     def origin(self) -> Origin:
         """What changed since the baseline, and what the rest of the differences must come from."""
-        environment = self.environment
-        if not self.hardware:
+        environment = self.changed_environment
+        if not self.same_hardware:
             environment = (f"hardware {self.baseline.hardware.slug} → {self.now.hardware.slug}", *environment)
         # Where the programs of plain Python are unknown, their options stand in its source, or come from outside of it.
-        options = True if self.now.eager and self.options is None else self.options
+        options = True if self.now.eager and self.same_options is None else self.same_options
         differences = tuple(
             f"{what} {'unknown' if same is None else 'changed'}"
             for what, same in (
-                ("program", self.program),
-                ("source", self.source),
+                ("program", self.same_program),
+                ("source", self.same_source),
                 ("compiler options", options),
-                ("input values", self.inputs),
-                ("Python's calls", self.calls),
-                ("arrival of arguments", self.arrivals),
-                ("device assignment", self.devices),
-                ("native code", self.native_code),
-                ("executable", self.executable),
+                ("input values", self.same_inputs),
+                ("Python's calls", self.same_calls),
+                ("arrival of arguments", self.same_arrivals),
+                ("device assignment", self.same_devices),
+                ("native code", self.same_native_code),
+                ("executable", self.same_executable),
             )
             if not same
         )
@@ -255,19 +258,19 @@ class Difference:
         return Origin(place=place, differences=(*differences, *environment), separate=separate)
 
     def _place(self, environment: tuple[str, ...], *, options: bool | None) -> str:
-        if self.source is not True:
+        if self.same_source is not True:
             return "not separable here" if environment else "code"
         if options is not True:
             return "not separable here" if environment else OUTSIDE  # the source does not spell its options out
         if environment:
-            return "JAX tracing and lowering" if not self.program and _has_release(environment) else "environment"
-        if not self.program and self.libraries:
-            return ", ".join(self.libraries)
-        if not (self.program and self.inputs and self.arrivals and self.devices):
+            return "JAX tracing and lowering" if not self.same_program and _has_release(environment) else "environment"
+        if not self.same_program and self.changed_libraries:
+            return ", ".join(self.changed_libraries)
+        if not (self.same_program and self.same_inputs and self.same_arrivals and self.same_devices):
             return OUTSIDE
-        if not self.executable:
+        if not self.same_executable:
             return "environment"
-        if not (self.calls and self.native_code):
+        if not (self.same_calls and self.same_native_code):
             return "code outside the subject's source"
         if any(_same(*(getattr(one.facts, name) for one in (self.now, self.baseline))) is False for name in _OF_CALLS):
             return OUTSIDE
@@ -297,12 +300,17 @@ class Difference:
         """True if the program changed though its source, its arguments and all around it are the same."""
         around = (
             self.now.fingerprints.options == self.baseline.fingerprints.options,
-            self.work,
-            self.devices,
-            self.native_code,
-            self.hardware,
+            self.same_work,
+            self.same_devices,
+            self.same_native_code,
+            self.same_hardware,
         )
-        return not self.program and self.source is True and all(around) and not (self.environment or self.libraries)
+        return (
+            not self.same_program
+            and self.same_source is True
+            and all(around)
+            and not (self.changed_environment or self.changed_libraries)
+        )
 
     @cached_property
     def _changes(self) -> str:
@@ -314,17 +322,17 @@ class Difference:
         changed = [
             name
             for name, same in (
-                ("program", self.program),
+                ("program", self.same_program),
                 ("compiler options", self.now.fingerprints.options == self.baseline.fingerprints.options),
-                ("inputs", self.work),
-                ("device assignment", self.devices),
-                ("native code", self.native_code),
-                ("environment", not self.environment),
-                ("hardware", self.hardware),
+                ("inputs", self.same_work),
+                ("device assignment", self.same_devices),
+                ("native code", self.same_native_code),
+                ("environment", not self.changed_environment),
+                ("hardware", self.same_hardware),
             )
             if not same
         ]
-        why = (*libraries, *self.environment, *([NO_SOURCE] if self.unexplained else []))
+        why = (*libraries, *self.changed_environment, *([NO_SOURCE] if self.unexplained else []))
         return f"{' and '.join(changed)} changed{in_brackets(why)}" if changed else ""
 
 

@@ -129,13 +129,13 @@ def _same_compilation(difference: Difference) -> frozenset[str]:
     """
     now = difference.now
     same = (
-        difference.executable
-        and difference.program
-        and difference.source is True
-        and difference.options is True
-        and difference.devices
-        and not difference.environment
-        and difference.hardware
+        difference.same_executable
+        and difference.same_program
+        and difference.same_source is True
+        and difference.same_options is True
+        and difference.same_devices
+        and not difference.changed_environment
+        and difference.same_hardware
     )
     if not same or now.eager:
         return frozenset()
@@ -172,7 +172,7 @@ def _beside(finding: Finding, policy: FactPolicy, today: int, here: int, then: i
 
 def _allowing(policy: FactPolicy, difference: Difference) -> FactPolicy:
     """The policy of a fact, made wider where another difference moves the fact."""
-    if policy.name == "loop_turns" and not difference.inputs:
+    if policy.name == "loop_turns" and not difference.same_inputs:
         return replace(policy, relative=_OTHER_VALUES)
     if policy.name == "temp_bytes":
         return replace(policy, absolute=policy.absolute + handed_on_bytes(difference.now, difference.baseline))

@@ -58,14 +58,14 @@ def judge_time(
     ``stored`` is what the stored time says (``against_stored``).
     """
     why = difference.why_not_identical
-    alike = bool(why) and same_executable and decision is None and not difference.settings
+    alike = bool(why) and same_executable and decision is None and not difference.changed_settings
     if why and decision is not None:
         reason = f"{_RESULTS[decision.agrees]}{decision.reason} ({why})"
         return TimeVerdict(status=decision.status, reason=reason, decision=decision)
     if not why:
         time = TimeVerdict(status=Status.SAME, reason=_identical(difference))
     elif alike:
-        from_other = " from another compiler" if difference.compiler else ""
+        from_other = " from another compiler" if difference.changed_compiler else ""
         time = TimeVerdict(status=Status.SAME, reason=f"the same executable as the baseline's{from_other} ({why})")
     else:
         no_duel = BOTH_OF_TODAY if same_executable else no_duel
@@ -94,7 +94,7 @@ def against_stored(difference: Difference, record: StoredBaseline) -> Decision |
     """
     now, baseline = difference.now, difference.baseline
     shared = now.hardware.platform == "cpu" and now.hardware.devices > 1
-    comparable = not record.borrowed and difference.hardware and difference.cores and not shared
+    comparable = not record.borrowed and difference.same_hardware and difference.same_cores and not shared
     if not comparable or now.samples is None or baseline.samples is None or now.contract != baseline.contract:
         return None
     return hold_stored(now.samples, now.phases, baseline.samples, baseline.phases)
@@ -144,11 +144,11 @@ def _identical(difference: Difference) -> str:
     native = between = ""
     if libraries:
         native = f"; {shortlist(libraries, MAX_CHANGES_NAMED)} as before, what it calls in others is not seen"
-    if now.eager and not difference.source:
+    if now.eager and not difference.same_source:
         between = "; source changed: the Python between them is judged by its calls and host_ns"
     what = plural(len(now.launched_programs), "identical program") if now.eager else "identical program"
     checks = "; its error checks call Python (EQX_ON_ERROR=nan leaves them out)" if now.only_raises else ""
-    values = "" if difference.inputs else AS_MANY_TURNS if difference.turns else OTHER_VALUES
+    values = "" if difference.same_inputs else AS_MANY_TURNS if difference.same_turns else OTHER_VALUES
     return f"{what}{values}{native}{checks}{between}"
 
 
@@ -159,10 +159,10 @@ def _undecided_anywhere(difference: Difference) -> bool:
 
 def _far_slower(time: TimeVerdict, stored: Decision, difference: Difference) -> TimeVerdict:
     """The stored time contradicts what was said. It blames what is outside the program only where the program is the same."""
-    compiler = "the code of the compiler, or " if difference.compiler else ""
+    compiler = "the code of the compiler, or " if difference.changed_compiler else ""
     outside = (
         f": {compiler}something outside the program"
-        if difference.program and difference.work and difference.calls
+        if difference.same_program and difference.same_work and difference.same_calls
         else ""
     )
     reason = f"{time.reason}, and yet {stored.reason}{outside}"
@@ -171,7 +171,7 @@ def _far_slower(time: TimeVerdict, stored: Decision, difference: Difference) -> 
 
 def _vouched_for(time: TimeVerdict, stored: Decision | None, difference: Difference) -> TimeVerdict:
     """The verdict on the same executable of another compiler: its text says nothing of its code, the stored time does."""
-    if not difference.compiler:
+    if not difference.changed_compiler:
         return time
     if stored is not None:
         return replace(time, reason=f"{time.reason}; only {TIMES:.0f} × the recorded time would have shown")

@@ -53,7 +53,7 @@ def find_stale(difference: Difference) -> Finding | None:
     now, baseline = difference.now, difference.baseline
     if now.eager != baseline.eager:
         detail = f"it is of {_KINDS[baseline.eager]}, today's subject is {_KINDS[now.eager]}: record it again"
-    elif difference.arguments:
+    elif difference.same_arguments:
         return None
     else:
         detail = f"the arguments changed since it was recorded ({_change(now, baseline)})"
@@ -66,7 +66,7 @@ def explain_stale(difference: Difference) -> Iterator[Cause]:
     With 64-bit mode numbers become wider, another generator has other keys. Where the shapes changed too, or whole
     arguments, no setting did all of it.
     """
-    now, baseline, changed = difference.now, difference.baseline, difference.tracing_settings
+    now, baseline, changed = difference.now, difference.baseline, difference.changed_tracing_settings
     if changed and now.eager == baseline.eager:
         pairs = list(zip(now.signature, baseline.signature, strict=False))
         alike = len(now.signature) == len(baseline.signature) and all(_shape(a) == _shape(b) for a, b in pairs)
@@ -154,7 +154,7 @@ def judge(
             findings += compare_compiles(now, baseline)
             findings += compare_facts(difference, tolerances, recorded=record.recorded)
             findings += compare_first(now, baseline)
-            same_compiler = difference.hardware and not difference.environment
+            same_compiler = difference.same_hardware and not difference.changed_environment
             findings += judge_growth(now, baseline, same_compiler=same_compiler)
             findings += compare_programs(now, baseline, red_quantities(findings))
             findings += compare_phases(difference, record)

@@ -1,4 +1,4 @@
-"""What a duel decided."""
+"""The statuses of verdicts, and what a duel decided."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Decision(Strict):
 
 
 class Status(StrEnum):
-    """The outcome of a check or of a case; the one that decides a case last."""
+    """The outcome of a check or of a case, the mildest first: the severest finding decides a case (``judge/order.py``)."""
 
     SAME = "SAME"
     FASTER = "FASTER"

@@ -207,12 +207,12 @@ class Gate:
 
     def _gate(self, case: Case, names: Sequence[str]) -> Verdict:
         """Gate one case, which has these names on other hardware or in other sizes."""
-        self._claim(case.name, names)
+        self._take_names(case.name, names)
         return self._end(*self._judge(case))
 
-    def _claim(self, case: str, names: Sequence[str]) -> None:
+    def _take_names(self, case: str, names: Sequence[str]) -> None:
         with usage_errors():
-            self.test.claim(case)
+            self.test.take_name(case)
         for each in names:
             problem = self._session.result.add_name(each, self._item.nodeid)
             if problem:
@@ -230,7 +230,7 @@ class Gate:
         with usage_errors():
             self._begin(name)
             case = "/".join(self._session.names.of(self._item.nodeid, name))
-        self._claim(case, (case,))
+        self._take_names(case, (case,))
         try:
             with self._session.progress(case) as progress:
                 verdict, samples = judge(self._session, case, progress)

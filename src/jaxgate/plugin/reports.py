@@ -86,7 +86,7 @@ class GatedTest:
             kept = next(iter(self.texts), "").rpartition("/")[2]
             raise TypeError(f"{several}; give the first a name, too: with name={kept!r} it keeps its baseline")
 
-    def claim(self, case: str) -> None:
+    def take_name(self, case: str) -> None:
         """Note the case of a call.
 
         Raises:

@@ -52,9 +52,9 @@ def why_hopeless(difference: Difference) -> str:
         return "its error checks call Python, so that it cannot be stored and duelled; EQX_ON_ERROR=nan leaves them out"
     if (now.eager and not launched) or now.facts.host_callbacks or now.native_code:
         return "it cannot be stored and duelled"
-    if not difference.executable:
+    if not difference.same_executable:
         return "a duel would compile both sides here"
-    if difference.program and not difference.work:
+    if difference.same_program and not difference.same_work:
         decide = (
             f", and {shortlist(now.depends_on_values, MAX_NAMED)} may depend on them" if now.depends_on_values else ""
         )
@@ -146,7 +146,7 @@ class BaselineDuels:
         Raises:
             InvalidCaseError: If the baseline lost its program, or the times of the duel mean nothing.
         """
-        if stored is None or difference is None or not (difference.arguments and difference.why_not_identical):
+        if stored is None or difference is None or not (difference.same_arguments and difference.why_not_identical):
             return BaselineTiming(stored)
         why_not = why_hopeless(difference)
         if why_not:
@@ -217,7 +217,7 @@ class _CaseDuel:
         here = prepared(together, lambda: self.given.opponents.compiled(before, observed))
         timing = BaselineTiming(self.stored, opponent=None if here.contender is None else (before, here.contender))
         # The facts are of this machine, whatever its clock may say.
-        if difference.environment or not difference.hardware:
+        if difference.changed_environment or not difference.same_hardware:
             known = {name: value for name, value in here.facts.items() if value is not None}
             stored = replace(recorded, facts=replace(recorded.facts, **known))
             timing = replace(timing, stored_here=replace(self.stored, baseline=stored, recorded=recorded.facts))
@@ -268,7 +268,7 @@ class _CaseDuel:
 
     def launched(self) -> BaselineTiming:
         """Duel with the programs that plain Python launched when the baseline was recorded, where they have changed."""
-        elsewhere = bool(self.difference.environment) or not self.difference.hardware
+        elsewhere = bool(self.difference.changed_environment) or not self.difference.same_hardware
         self.progress("compiling the baseline's programs")
         matched = match_programs(self.observed, self.stored.baseline, self.given.load, equal_ones=elsewhere)
         contract = self.observed.contract
@@ -296,7 +296,7 @@ class _CaseDuel:
         """Why no clock may decide; empty if one may."""
         if why := why_untimed(self.difference.now):
             return why
-        if not self.difference.devices:
+        if not self.difference.same_devices:
             return "a duel would give both programs one order of devices"
         return "" if self.given.budget.is_left else "the budget for duels is spent (--perf-budget)"
 

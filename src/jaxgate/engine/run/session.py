@@ -108,7 +108,7 @@ class SessionResult:
         """Note a program that may be that of a renamed case, or that is not its baseline's."""
         if difference is None:
             self.new_programs[case.name] = now
-        elif not difference.program:
+        elif not difference.same_program:
             self.changed_programs[case.name] = now.program
 
     def bring(self, case: Case, unknown: Mapping[str, str]) -> None:

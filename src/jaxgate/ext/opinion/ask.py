@@ -1,4 +1,4 @@
-"""What somebody else says of a compiled program's result: the reference interpreter, or a second compile without libraries."""
+"""Is a compiled program's result right? It is held against the reference interpreter's, or a second compile's without libraries."""
 
 from __future__ import annotations
 

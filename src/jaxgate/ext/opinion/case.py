@@ -19,12 +19,12 @@ def is_compiled_anew(difference: Difference) -> bool:
     if ours.executable is not None and ours.executable == theirs.executable and ours.options == theirs.options:
         return False
     same = (
-        difference.program,
+        difference.same_program,
         ours.options == theirs.options,
-        difference.hardware,
-        difference.devices,
-        difference.executable,
-        not difference.environment,
+        difference.same_hardware,
+        difference.same_devices,
+        difference.same_executable,
+        not difference.changed_environment,
     )
     return not all(same)
 

@@ -139,8 +139,8 @@ def decide_stored(limit: StoredLimit, now_ns: float) -> Decision:
 def only_environment_changed(difference: Difference) -> bool:
     """Whether a duel would let a program meet itself, and the environment is what differs."""
     ours, theirs = difference.now.fingerprints, difference.baseline.fingerprints
-    same = difference.program and ours.options == theirs.options and difference.inputs
-    return same and bool(difference.environment)
+    same = difference.same_program and ours.options == theirs.options and difference.same_inputs
+    return same and bool(difference.changed_environment)
 
 
 def may_answer(difference: Difference, record: StoredBaseline, *, duelled: bool) -> bool:
@@ -148,7 +148,7 @@ def may_answer(difference: Difference, record: StoredBaseline, *, duelled: bool)
     now = difference.now
     if record.borrowed or now.samples is None or not difference.why_not_identical:
         return False
-    if not difference.inputs:
+    if not difference.same_inputs:
         return False  # the sessions were fed with other values
     if now.hardware.is_virtual or now.samples.contract != record.baseline.contract:
         return False

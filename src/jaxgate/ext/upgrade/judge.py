@@ -77,7 +77,7 @@ def differs_in_calls(both: Both) -> bool:
     difference = Difference(now, before)
     ours, theirs = now.fingerprints.executable, before.fingerprints.executable
     alike = ours is not None and ours == theirs and difference.times_as_executable
-    covered = not (now.eager or now.facts.host_callbacks or difference.settings)
+    covered = not (now.eager or now.facts.host_callbacks or difference.changed_settings)
     return not (alike and covered and now.native_code == before.native_code)
 
 

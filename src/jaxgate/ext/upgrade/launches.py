@@ -83,8 +83,8 @@ def judge_environment(
         for leaf, old in zip(now.signature, before.signature, strict=False)
         if leaf.aval != old.aval
     )
-    others = [line for line in found.differences if line not in difference.environment]
-    origin = Origin(place=where, differences=(*difference.environment, *others, *arguments))
+    others = [line for line in found.differences if line not in difference.changed_environment]
+    origin = Origin(place=where, differences=(*difference.changed_environment, *others, *arguments))
     causes = rank_causes(now, before, red_quantities(findings))
     verdict = replace(measured(case, now, time), baseline=BaselineNote(described=other), origin=origin, causes=causes)
     return conclude(verdict, findings, strict=False)

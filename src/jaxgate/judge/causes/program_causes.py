@@ -141,12 +141,12 @@ def same_program(change: Change) -> str:
     now, before, difference = change.now, change.before, Difference(change.now, change.before)
     if now.eager and not (now.launched_programs and before.launched_programs):  # then names alone are compared
         return ""
-    if not difference.program:
+    if not difference.same_program:
         return ""
-    if difference.options is False:
+    if difference.same_options is False:
         ours, theirs = now.fingerprints.options, before.fingerprints.options
         return f"the same program, other compiler options: {theirs or 'none'} → {ours or 'none'}"
-    changed = difference.environment
+    changed = difference.changed_environment
     if difference.only_settings:
         named = [line for line in changed if not line.startswith(f"{COMPILE_OPTIONS} ")] or changed
         return f"the same program under other settings: {shortlist(named, MAX_NAMED)}"
@@ -160,9 +160,9 @@ def same_program(change: Change) -> str:
 def traced_otherwise(change: Change) -> str:
     """The same source, another program, and settings that act while JAX traces: no line of the project did it."""
     difference = Difference(change.now, change.before)
-    if difference.program or not difference.tracing_settings or not difference.source:
+    if difference.same_program or not difference.changed_tracing_settings or not difference.same_source:
         return ""
-    return f"traced under other settings: {shortlist(difference.tracing_settings, MAX_NAMED)}"
+    return f"traced under other settings: {shortlist(difference.changed_tracing_settings, MAX_NAMED)}"
 
 
 _BARRIER = "stablehlo.optimization_barrier"

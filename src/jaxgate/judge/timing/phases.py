@@ -29,11 +29,11 @@ IMPORTS_NS = 3_000_000_000
 def compare_phases(difference: Difference, record: StoredBaseline) -> Iterator[Finding]:
     """Hold every phase against the baseline's, where it was recorded on this hardware with as many cores."""
     now, baseline = difference.now, difference.baseline
-    if record.borrowed or not (difference.hardware and difference.cores):
+    if record.borrowed or not (difference.same_hardware and difference.same_cores):
         return
     identical = not difference.why_not_identical
     slowness = now.phases.slower_than(baseline.phases)
-    left_open = STILL_OPEN | (AROUND_PROGRAMS if now.eager and difference.source is not True else frozenset())
+    left_open = STILL_OPEN | (AROUND_PROGRAMS if now.eager and difference.same_source is not True else frozenset())
     for policy in STORED_PHASE_POLICIES:
         today, before = getattr(now.phases, policy.name), getattr(baseline.phases, policy.name)
         if today is None or before is None or (identical and policy.name not in left_open):
