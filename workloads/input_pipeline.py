@@ -1,6 +1,6 @@
 """What comes before the step, and between steps: batches on their way to the device, and how their images lie.
 
-What comes before the step, and between steps; ids say `input`. A training loop's body on the host, whose batches are
+Ids say `input`. A training loop's body on the host, whose batches are
 stacked by NumPy and sent ahead of the step that needs them, against a collate function that calls `jnp.asarray` on
 every example (`host_transfers`, `launches`: a transfer for each example, and programs to stack them); augmentation
 inside the step against eager operations before it; several steps in one `lax.scan` against a call for each. Layout:

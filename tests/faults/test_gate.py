@@ -4,6 +4,14 @@ The other mistakes are planted without the plugin (``catalogue``).
 """
 
 from support.corpora import compiled_quickly
+from support.paths import REPOSITORY
+from support.processes import python
+
+
+def test_the_corpora_are_run_by_a_command_of_their_own(monkeypatch):
+    """It starts from the repository's folder alone, without pytest's paths."""
+    monkeypatch.chdir(REPOSITORY)
+    assert "plant every fault" in python("-m", "tests.faults", "--help")
 
 
 def test_a_planted_mistake_turns_its_case_red(project):

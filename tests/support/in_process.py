@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import Distribution
+from pathlib import Path
 from sysconfig import get_paths
 from types import ModuleType
 from typing import Any
@@ -16,13 +17,12 @@ from typing import Any
 import pytest_benchmark.session
 from _pytest import fixtures, pytester
 from jax._src.interpreters import mlir
-from support.paths import REPOSITORY
 
 from jaxgate.processes.jax_query import find_defaults
 
 INSTALLED = tuple(get_paths()[name] for name in ("purelib", "platlib", "stdlib"))
-LASTING = (*INSTALLED, str(REPOSITORY))
-"""What is there from the first run to the last."""
+LASTING = (*INSTALLED, str(Path(__file__).resolve().parents[2]))
+"""What is there from the first run to the last: this repository, too."""
 MANY = 100
 """Installed modules that a run brought, from which on they are no longer looked at for garbage."""
 PROGRAMS_IN_A_CONTEXT = 10
