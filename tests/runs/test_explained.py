@@ -90,13 +90,13 @@ def test_each_red_text_is_printed_once_under_ci(project, monkeypatch):
         "test_model.py",
         "import jax.numpy as jnp, pytest\n\n"
         "def step(x):\n    return jnp.tanh(x)\n\n"
-        "@pytest.mark.parametrize('size', [8, 16, 32, 64])\n"
+        "@pytest.mark.parametrize('size', [8, 16])\n"
         "def test_step(gate, size):\n    gate(step, jnp.ones((size, 64)))\n",
     ).record()
     project.edit("test_model.py", "jnp.tanh(x)", "jnp.tanh(x) @ jnp.tanh(x).T")
     result = project.run()
-    result.counts(failed=4)
-    for size in (8, 16, 32, 64):
+    result.counts(failed=2)
+    for size in (8, 16):
         found = [line for line in result.text.splitlines() if f"float32[{size},64] x float32[64,{size}]" in line]
         assert len(found) == 1
         assert f"FAILED test_model.py::test_step[{size}] - Failed: REGRESSED  model/step-{size}" in result.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib.metadata
+import os
 import sys
 import threading
 from collections.abc import Iterable
@@ -18,7 +19,9 @@ import pytest_benchmark.session
 from _pytest import fixtures, pytester
 from jax._src.interpreters import mlir
 
-from jaxgate.processes.jax_query import find_defaults
+from jaxgate.model.machine import HardwareKey
+from jaxgate.plugin import session_end
+from jaxgate.processes.jax_query import ask_hardware, find_defaults
 
 INSTALLED = tuple(get_paths()[name] for name in ("purelib", "platlib", "stdlib"))
 LASTING = (*INSTALLED, str(Path(__file__).resolve().parents[2]))
@@ -36,7 +39,20 @@ def do_once() -> None:
     _remember_fixtures()
     pytest_benchmark.session.get_machine_id = cache(pytest_benchmark.session.get_machine_id)  # it starts a process
     find_defaults()  # so does this; were the first to ask a test that replaces ``subprocess.run``, no later test would know
+    session_end.ask_hardware = _ask_once  # likewise
     share_contexts()
+
+
+@cache
+def _hardware(_variables: tuple[tuple[str, str], ...]) -> HardwareKey:
+    return ask_hardware()
+
+
+def _ask_once() -> HardwareKey:
+    """What a process finds that has these variables."""
+    return _hardware(
+        tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(("JAX", "XLA"))))
+    )
 
 
 def _keep_installed_modules() -> None:
