@@ -135,6 +135,7 @@ def test_a_program_that_changed_alone_is_asked_about(lab, changed):
     assert told(result).endswith("an earlier trace decides it: model/step")
 
 
+@nightly
 def test_what_every_process_makes_alike_is_not_told(changed):
     """A value from outside that is another one today changes the program, and the second process agrees."""
     assert told(changed.run("--benchmark-disable")) == ""

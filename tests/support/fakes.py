@@ -36,7 +36,8 @@ from jaxgate.judge.timing.duel import decide
 from jaxgate.model.duel import DUEL_BURST_NS, Duel, RepeatOutcome
 from jaxgate.model.machine import folder_name
 from jaxgate.model.numbers import Phases, Samples
-from jaxgate.observe.execute.samples import Sampled
+from jaxgate.observe.execute import samples
+from jaxgate.observe.machine import load
 from jaxgate.observe.machine.environment import first_device, read_environment
 from jaxgate.observe.machine.load import MachineState
 from jaxgate.plugin.stash import INSTRUMENTS
@@ -72,8 +73,10 @@ def judge_phases_by(patch: pytest.MonkeyPatch, *policies: Any) -> None:
 
 
 def shorten_duels(patch: pytest.MonkeyPatch) -> None:
-    """Let real duels take a twentieth of their time: a third of a second, where nothing is asked of what they find."""
+    """Let real duels, and samples of calls, take a twentieth of their time, where nothing is asked of what they find."""
     patch.setitem(DUEL_BURST_NS, "cpu", DUEL_BURST_NS["cpu"] // 20)
+    patch.setattr(samples, "SAMPLE_BURST_NS", samples.SAMPLE_BURST_NS // 20)
+    patch.setattr(load, "ROUNDS", 1)
 
 
 def operation_table(_folder: Path, sides: Sequence[Profiled], _notes: list[str], **_: object) -> OpTable:
@@ -214,8 +217,8 @@ class Lab:
         self.looked.append(how)
         return self.looks.pop(0) if self.looks else QUIET
 
-    def _sample(self, *_: object, **__: object) -> Sampled:
-        return Sampled(samples=Samples(bursts_ns=(self.call_ns,) * 3, calls_per_burst=1))
+    def _sample(self, *_: object, **__: object) -> samples.Sampled:
+        return samples.Sampled(samples=Samples(bursts_ns=(self.call_ns,) * 3, calls_per_burst=1))
 
     def _dispatch_time(self, *_: object, **__: object) -> int:
         return self.dispatch_ns
