@@ -50,6 +50,9 @@ def test_a_first_run_reports_and_judges_nothing(suite):
     assert found.code == 0
     assert re.search(r"5 tests in \d+\.\d s, \d+% of it making programs: tracing .* s, compiling .* s", found.text)
     assert "there is no perf-watch.lock; pytest --perf-watch=update writes it" in found.text
+    mistyped = suite.run("--perf-watch", "test_lib.py")
+    assert mistyped.code == pytest.ExitCode.USAGE_ERROR
+    assert "found 'test_lib.py'; was a path meant? Write --perf-watch=judge, or put it last" in mistyped.text
 
 
 def test_a_lock_file_that_is_gone_is_red_under_ci(suite, monkeypatch):

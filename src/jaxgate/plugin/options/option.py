@@ -122,7 +122,9 @@ class Option:
         try:
             return self.values.parse(found[1])
         except (ValueError, OSError):
-            raise self.error(found[1], place=found[0]) from None
+            path = f"; was a path meant? Write {self.flag}={self.values.form.get('const')}, or put it last"
+            takes_path = found[0] == self.flag and self.values.form.get("nargs") == "?"
+            raise self.error(found[1], place=found[0], then=path if takes_path else "") from None
 
     def error(self, found: object, *, place: str = "", expected: str = "", then: str = "") -> pytest.UsageError:
         """Say what was expected, and what was found.
