@@ -34,7 +34,7 @@ ROLES = {
     "repro/anonymous repro/flat repro/jax_code repro/modules repro/server "
     "repro/standalone targets/compiled targets/compilers targets/interface targets/topology",
     "judge": "history/chain profile/operations ranks/merge upgrade/launches doctor/checkup shards/merge",
-    "keep": "store/shelf upgrade/notes history/store history/saved_runs profile/events",
+    "keep": "store/shelf upgrade/notes history/store history/saved_runs profile/scalars",
     "report": "page/document page/blocks page/drawing page/curves page/cases page/run_page history/page diff/page profile/table",
     "processes": "bisect/ranges bisect/revisions opinion/process profile/worker "
     "repro/compile_server targets/process times/sessions upgrade/environment upgrade/environment_runs "

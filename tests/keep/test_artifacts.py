@@ -5,7 +5,7 @@ import sys
 import pytest
 from support.git import git
 
-from jaxgate.ext.profile.events import can_write_scalars, write_scalars
+from jaxgate.ext.profile.scalars import can_write_scalars, write_scalars
 from jaxgate.keep.artifacts import HISTORY, IGNORED, MARKER, Artifacts, ForeignFolderError
 
 

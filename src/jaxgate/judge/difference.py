@@ -183,8 +183,8 @@ class Difference:
         return self._lines(name for name in names if not name.startswith("jax_"))
 
     @cached_property
-    def same_executable(self) -> bool:
-        """False if nothing known differs, source included, and yet the executable does.
+    def executable_is_explained(self) -> bool:
+        """False only if the executable differs although nothing known does, source included.
 
         The source counts because the order of independent lines, to which the program's fingerprint is blind, reaches
         the executable.
@@ -228,7 +228,7 @@ class Difference:
             return self.uncovered
         if self.same_options is None:
             return "compiler options are unknown, so programs cannot be called identical"
-        return self._changes or ("" if self.same_executable else OTHER_EXECUTABLE)
+        return self._changes or ("" if self.executable_is_explained else OTHER_EXECUTABLE)
 
     @cached_property
     def origin(self) -> Origin:
@@ -249,7 +249,7 @@ class Difference:
                 ("arrival of arguments", self.same_arrivals),
                 ("device assignment", self.same_devices),
                 ("native code", self.same_native_code),
-                ("executable", self.same_executable),
+                ("executable", self.executable_is_explained),
             )
             if not same
         )
@@ -268,7 +268,7 @@ class Difference:
             return ", ".join(self.changed_libraries)
         if not (self.same_program and self.same_inputs and self.same_arrivals and self.same_devices):
             return OUTSIDE
-        if not self.same_executable:
+        if not self.executable_is_explained:
             return "environment"
         if not (self.same_calls and self.same_native_code):
             return "code outside the subject's source"

@@ -129,7 +129,7 @@ def _same_compilation(difference: Difference) -> frozenset[str]:
     """
     now = difference.now
     same = (
-        difference.same_executable
+        difference.executable_is_explained
         and difference.same_program
         and difference.same_source is True
         and difference.same_options is True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from jaxgate.ext.energy.model import EnergyRun, NoEnergy, compare_energy, energy_of
 from jaxgate.ext.growth.judge import judge_growth
@@ -38,7 +38,7 @@ from jaxgate.model.measurement import (
     MeasuredProgram,
     Measurement,
 )
-from jaxgate.model.verdict import BaselineNote, Cause, Cost, Evidence, Finding, TimeVerdict, Verdict
+from jaxgate.model.verdict import BaselineNote, Cause, Cost, Evidence, Finding, Origin, TimeVerdict, Verdict
 from jaxgate.model.words import shortlist
 from jaxgate.model.workload import Tolerance
 
@@ -119,71 +119,96 @@ def judge(
     reference_duel: ReferenceDuel = NO_DUEL,
     duel_energy: tuple[EnergyRun, EnergyRun] | NoEnergy | None = None,
 ) -> Verdict:
-    """Judge one case.
+    """Judge one case: its claims always; facts, phases and time against its baseline, where that can be compared.
 
     ``record`` may be of other hardware of the same platform. ``elsewhere`` is hardware with a baseline that cannot be
     used here. ``duel_energy`` decides nothing.
     """
     tolerances = tuple(tolerances)
-    baseline = None if record is None else record.baseline
-    findings: list[Finding] = []
-    origin, time = None, NOT_TIMED
-    described = changed = ""
-    settings: tuple[Cause, ...] = ()
-    if record is None or baseline is None:
-        findings += check_claims(claims, now, reference_duel, tolerances=tolerances)
-        findings += judge_growth(now)
-        findings.append(_missing(case, now, tuple(elsewhere)))
-        time = TimeVerdict(status=Status.NO_BASELINE, reason="nothing to compare with")
-        if python := calls_python(now):
-            reason = f"{python}: its time is UNDECIDED unless recorded times judge it (--perf-update=times)"
-            time = replace(time, reason=reason, anywhere=True)
+    difference = None if record is None else Difference(now, record.baseline)
+    stale = None if difference is None else find_stale(difference)
+    claimed = list(check_claims(claims, now, reference_duel, tolerances=tolerances))
+    if record is None or difference is None:
+        held = _without_baseline(case, now, claimed, tuple(elsewhere))
+    elif stale:
+        time = TimeVerdict(status=Status.STALE_BASELINE, reason="the old program takes other arguments")
+        held = _Held([*claimed, stale], time, causes=tuple(explain_stale(difference)))
     else:
-        described = describe(record)
-        difference = Difference(now, baseline)
-        stale = find_stale(difference)
-        findings += check_claims(claims, now, reference_duel, tolerances=tolerances)
-        if stale:
-            findings.append(stale)
-            settings = tuple(explain_stale(difference))
-            baseline = None  # of other arguments: nothing else of it explains anything
-            changed = stale.detail
-            time = TimeVerdict(status=Status.STALE_BASELINE, reason="the old program takes other arguments")
-        else:
-            findings += compare_products(now, baseline)
-            findings += compare_compiles(now, baseline)
-            findings += compare_facts(difference, tolerances, recorded=record.recorded)
-            findings += compare_first(now, baseline)
-            same_compiler = difference.same_hardware and not difference.changed_environment
-            findings += judge_growth(now, baseline, same_compiler=same_compiler)
-            findings += compare_programs(now, baseline, red_quantities(findings))
-            findings += compare_phases(difference, record)
-            origin = difference.origin
-            time = judge_time(
-                difference,
-                decision,
-                no_duel,
-                same_executable=same_executable,
-                arrives_worse=arrive_worse(findings),
-                stored=against_stored(difference, record),
-            )
-            if red_quantities(findings) & PYTHON and time.status is Status.SAME:
-                time = replace(time, reason=f"{time.reason}, but each call of it runs more Python")
-            if time.decision is not None:
-                findings.append(timed(time.decision))
-    if now.unseen:
-        time = replace(time, reason=f"{time.reason}; {now.unseen}")
+        held = _compared(
+            difference, record, claimed, tolerances, decision=decision, no_duel=no_duel, same_executable=same_executable
+        )
+    time = replace(held.time, reason=f"{held.time.reason}; {now.unseen}") if now.unseen else held.time
+    explaining = (
+        None if record is None or stale else record.baseline
+    )  # nothing of another's arguments explains anything
+    changed = stale.detail if stale else ""
+    causes = (*held.causes, *rank_causes(now, explaining, red_quantities(held.findings), changed=changed))
     verdict = measured(case, now, time)
-    causes = (*settings, *rank_causes(now, baseline, red_quantities(findings), changed=changed))
     verdict = replace(
         verdict,
-        origin=origin,
+        origin=held.origin,
         causes=causes,
-        baseline=BaselineNote(described=described),
+        baseline=BaselineNote(described=describe(record) if record else ""),
         cost=replace(verdict.cost, duel_energy=compare_energy(duel_energy)),
         evidence=Evidence(allocations=now.culprits.allocations or _unread(now), line=_line(now, causes)),
     )
-    return conclude(verdict, findings, strict=strict)
+    return conclude(verdict, held.findings, strict=strict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What a case gave that was held against its claims and its baseline."""
+
+    findings: list[Finding]
+    time: TimeVerdict
+    origin: Origin | None = None
+    causes: tuple[Cause, ...] = ()  # what is known without comparing
+
+
+def _without_baseline(case: str, now: Measurement, claimed: list[Finding], elsewhere: tuple[str, ...]) -> _Held:
+    time = TimeVerdict(status=Status.NO_BASELINE, reason="nothing to compare with")
+    if python := calls_python(now):
+        reason = f"{python}: its time is UNDECIDED unless recorded times judge it (--perf-update=times)"
+        time = replace(time, reason=reason, anywhere=True)
+    return _Held([*claimed, *judge_growth(now), _missing(case, now, elsewhere)], time)
+
+
+def _compared(
+    difference: Difference,
+    record: StoredBaseline,
+    claimed: list[Finding],
+    tolerances: tuple[Tolerance, ...],
+    *,
+    decision: Decision | None,
+    no_duel: str,
+    same_executable: bool,
+) -> _Held:
+    """Facts, phases and time beside those of a baseline with the same arguments."""
+    now, baseline = difference.now, record.baseline
+    findings = [
+        *claimed,
+        *compare_products(now, baseline),
+        *compare_compiles(now, baseline),
+        *compare_facts(difference, tolerances, recorded=record.recorded),
+        *compare_first(now, baseline),
+    ]
+    same_compiler = difference.same_hardware and not difference.changed_environment
+    findings += judge_growth(now, baseline, same_compiler=same_compiler)
+    findings += compare_programs(now, baseline, red_quantities(findings))
+    findings += compare_phases(difference, record)
+    time = judge_time(
+        difference,
+        decision,
+        no_duel,
+        same_executable=same_executable,
+        arrives_worse=arrive_worse(findings),
+        stored=against_stored(difference, record),
+    )
+    if red_quantities(findings) & PYTHON and time.status is Status.SAME:
+        time = replace(time, reason=f"{time.reason}, but each call of it runs more Python")
+    if time.decision is not None:
+        findings.append(timed(time.decision))
+    return _Held(findings, time, difference.origin)
 
 
 def why_untimed(now: Measurement) -> str:

@@ -223,7 +223,7 @@ class Gate:
         name: str | None,
         judge: Callable[[GateSession, str, Callable[[str], None]], tuple[Verdict, Samples | None]],
     ) -> Verdict:
-        """Gate what is no single call: the verdict is somebody else's, all that follows from it is as for a case.
+        """Gate a training loop or the start of a job: the verdict is recorded, shown, and fails the test as a case's does.
 
         ``judge`` gives the verdict of the case with this name, and times for its row, if there are any.
         """

@@ -52,7 +52,7 @@ def why_hopeless(difference: Difference) -> str:
         return "its error checks call Python, so that it cannot be stored and duelled; EQX_ON_ERROR=nan leaves them out"
     if (now.eager and not launched) or now.facts.host_callbacks or now.native_code:
         return "it cannot be stored and duelled"
-    if not difference.same_executable:
+    if not difference.executable_is_explained:
         return "a duel would compile both sides here"
     if difference.same_program and not difference.same_work:
         decide = (
@@ -185,16 +185,16 @@ class BaselineDuels:
             # Facts are judged all the same; time is not, and says why.
             return BaselineTiming(stored, why_not=f"the duel failed: {describe(error)}")
 
-    def load(self, fingerprint: str, stored: ProgramRecord) -> StoredProgram:
-        """A program of a baseline; empty if it was not stored.
+    def load(self, fingerprint: str, record: ProgramRecord) -> StoredProgram:
+        """Load a program of a baseline; its content is empty if none was stored.
 
         Raises:
             InvalidCaseError: If it was lost.
         """
-        content = self.programs.load(fingerprint, stored.digest) if stored.stored else b""
+        content = self.programs.load(fingerprint, record.digest) if record.stored else b""
         if content is None:
             raise InvalidCaseError("reading the baseline's program", self.programs.why_missing(fingerprint))
-        return StoredProgram(record=stored, content=content)
+        return StoredProgram(record=record, content=content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class _CaseDuel:
         alike, unclocked = map(bool, together.first("a duel", (difference.times_as_executable, bool(why_not))))
         if alike and here.executable is not None and observed.lowered is not None:
             ours = observed.measurement.fingerprints.executable
-            # Without it JAX gives the executable that was observed: nothing is compiled again.
+            # Where its fingerprint was not taken, `compile()` gives the executable that was observed, and compiles nothing.
             other = (ours or executable_fingerprint(observed.lowered.stage.compile())) != here.executable
             if not together.anyone("another executable", other):
                 return replace(timing, same_executable=True)

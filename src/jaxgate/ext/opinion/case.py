@@ -23,7 +23,7 @@ def is_compiled_anew(difference: Difference) -> bool:
         ours.options == theirs.options,
         difference.same_hardware,
         difference.same_devices,
-        difference.same_executable,
+        difference.executable_is_explained,
         not difference.changed_environment,
     )
     return not all(same)

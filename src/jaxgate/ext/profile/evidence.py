@@ -13,9 +13,9 @@ from jaxgate.engine.duels.baseline_duel import Opponent
 from jaxgate.engine.instruments import Instruments
 from jaxgate.engine.run.progress import PROFILING
 from jaxgate.ext.profile.capture import session_name, side_folder
-from jaxgate.ext.profile.events import can_write_scalars, write_scalars
 from jaxgate.ext.profile.model import Capture, OpTable, RankTimes
 from jaxgate.ext.profile.programs import Profiled, demands_of, reference, stored, texts_of, today
+from jaxgate.ext.profile.scalars import can_write_scalars, write_scalars
 from jaxgate.judge.timing.rates import roofline
 from jaxgate.keep.artifacts import Artifacts, ForeignFolderError
 from jaxgate.keep.programs import ProgramStore
