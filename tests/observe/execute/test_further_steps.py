@@ -3,6 +3,7 @@
 import gc
 import itertools
 import re
+from collections import deque
 from threading import Thread
 from types import ModuleType, SimpleNamespace
 
@@ -380,6 +381,13 @@ def test_what_is_handed_on_collected_or_kept_once_is_not_left_behind(step, next_
     ONCE.clear()
     stepped, _ = on_host(lambda x: step(x), (X,), next_args)
     assert (stepped.left.arrays, stepped.left.described) == (0, "")
+
+
+def test_a_window_of_the_last_results_is_not_left_behind_on_a_slow_machine():
+    """Where something was left behind there is time for as many steps as tell it from what adds up."""
+    window = deque(maxlen=5)
+    stepped, found = on_host(lambda x: window.append(_double(x)) or _double(x), (X,), clock=Ticking(100 * MS))
+    assert (found.steps, stepped.left.arrays) == (MAX_STEPS, 0)
 
 
 def of_an_error(x):

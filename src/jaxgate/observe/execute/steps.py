@@ -160,6 +160,8 @@ def following(subject: Subject, next_args: NextArgs | None, output: Any, call: C
 
 MORE_NS = 500_000_000
 """Time that the further steps may take."""
+KEPT_NS = 10 * MORE_NS
+"""The time where a step left arrays behind: a window of the last few is told from what adds up."""
 
 
 @uncollected()
@@ -186,8 +188,9 @@ def take_further_steps(subject: Subject, stepped: Stepped, *, clock: Clock, toge
     before = argument_keys(*call, subject.names, subject.static)
     # What was left behind once is left by the process; one more step, however long, tells it from what each step leaves.
     sure = STEPS + (not subject.name and stepped.left.any)
+    most_ns = KEPT_NS if stepped.left.arrays else MORE_NS
     for step in range(STEPS + 1, MAX_STEPS + 1):
-        if step > max(least, sure) and spent_ns + stepped.step_ns > MORE_NS:
+        if step > max(least, sure) and spent_ns + stepped.step_ns > most_ns:
             break
         begin = clock()
         try:
