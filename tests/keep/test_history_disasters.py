@@ -114,11 +114,12 @@ def test_a_place_that_is_no_file_is_refused(tmp_path, kind):
         find_place(str(path), tmp_path)
 
 
-def test_a_place_that_cannot_be_looked_at_is_not_an_empty_one(tmp_path):
-    """As in a folder that nobody may read; a name that is too long fails for everybody alike."""
-    place = tmp_path / ("x" * 300)
+@pytest.mark.parametrize(("name", "why"), [("x" * 300, "File name too long"), ("x\0", "embedded null")])
+def test_a_place_that_cannot_be_looked_at_is_not_an_empty_one(tmp_path, name, why):
+    """As in a folder that nobody may read; such names fail for everybody alike."""
+    place = tmp_path / name
     for look in (lambda: find_place(place.name, tmp_path), HistoryStore(place).cases):
-        with pytest.raises(HistoryError, match="File name too long"):
+        with pytest.raises(HistoryError, match=why):
             look()
 
 

@@ -242,7 +242,7 @@ def _is_there(file: Path) -> bool:
         file.stat()
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise HistoryError(str(error)) from None
     return True
 
