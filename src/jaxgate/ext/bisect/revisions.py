@@ -78,8 +78,6 @@ class Revisions:
         copied: Whether today's tests lie over each of them.
     """
 
-    copied = False
-
     def __init__(
         self,
         subject: Subject,
@@ -94,6 +92,7 @@ class Revisions:
         self._machine.about = f"jaxgate bisect of {subject.test}"
         self._subject, self._range, self._folder = subject, within, folder
         self._record, self._judge = record, judge
+        self.copied = False
 
     def measure(self, revision: str) -> Baseline:
         """What the test records of a revision; read back where it was recorded before.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from jaxgate.model.decision import ALWAYS_FAIL, UNMEASURED, Status
@@ -61,8 +61,8 @@ def explanation_json(case: CaseRecord) -> dict[str, Any]:
 
 def _told(case: CaseRecord, keys: str) -> dict[str, Any]:
     """Some fields of a case, by their names."""
-    about = asdict(case) | {"line": case.line or None}
-    return {key: about[key] for key in keys.split()}
+    about = asdict(replace(case, figures=None))  # they hold every call, and nobody asks for them
+    return {key: about[key] for key in keys.split()} | {"line": case.line or None}
 
 
 def listed(run: RunRecord) -> Iterator[str]:

@@ -44,11 +44,6 @@ class TargetRun:
     why: str  # and why
     results: dict[str, Any] | None  # its `results.json`; `None` where it left nothing
 
-    @property
-    def cases(self) -> dict[str, Mapping[str, Any]]:
-        """Its cases, by name."""
-        return {case["case"]: case for case in (self.results or {"cases": []})["cases"]}
-
 
 def judge_each(
     arguments: Sequence[str], environ: Mapping[str, str], judge: Callable[[Sequence[str], Mapping[str, str]], Judged]
@@ -110,9 +105,10 @@ def _page(severest: GateExit, runs: Sequence[TargetRun]) -> str:
 
 def _table(runs: Sequence[TargetRun]) -> Iterator[str]:
     """The cases that moved or failed anywhere; those that failed come first."""
+    columns = [{case["case"]: case for case in run.results["cases"]} if run.results else {} for run in runs]
     fails: dict[str, bool] = {}
-    for run in runs:
-        for name, case in run.cases.items():
+    for column in columns:
+        for name, case in column.items():
             if case["fails"] or case["status"] not in _CALM:
                 fails[name] = fails.get(name, False) or case["fails"]
     if not fails:
@@ -120,7 +116,7 @@ def _table(runs: Sequence[TargetRun]) -> Iterator[str]:
     yield f"| case | {' | '.join(code(run.name) for run in runs)} |"
     yield "|---" * (len(runs) + 1) + "|"
     for name in sorted(fails, key=lambda name: not fails[name])[:MAX_ROWS]:
-        yield f"| {code(name)} | {' | '.join(_cell(run.cases.get(name)) for run in runs)} |"
+        yield f"| {code(name)} | {' | '.join(_cell(column.get(name)) for column in columns)} |"
     if len(fails) > MAX_ROWS:
         yield f"| … and {plural(len(fails) - MAX_ROWS, 'case')} more {'| ' * len(runs)}|"
 
