@@ -138,11 +138,9 @@ def judge(
             difference, record, claimed, tolerances, decision=decision, no_duel=no_duel, same_executable=same_executable
         )
     time = replace(held.time, reason=f"{held.time.reason}; {now.unseen}") if now.unseen else held.time
-    explaining = (
-        None if record is None or stale else record.baseline
-    )  # nothing of another's arguments explains anything
+    baseline = None if record is None or stale else record.baseline  # one of other arguments explains nothing else
     changed = stale.detail if stale else ""
-    causes = (*held.causes, *rank_causes(now, explaining, red_quantities(held.findings), changed=changed))
+    causes = (*held.causes, *rank_causes(now, baseline, red_quantities(held.findings), changed=changed))
     verdict = measured(case, now, time)
     verdict = replace(
         verdict,

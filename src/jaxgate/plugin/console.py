@@ -6,6 +6,9 @@ import pytest
 
 from jaxgate.report.printable import printable, printable_line
 
+MAX_NAMED = 5
+"""So many cases, tests or edited lines are named on one line."""
+
 
 class Console:
     """The part of pytest's terminal that is used."""

@@ -111,7 +111,7 @@ class GatingRun:
         stash[SETTINGS] = replace(stash[SETTINGS], namesakes=files)
 
     def _read_stored(self) -> None:
-        """Read the waivers and check the form of the baselines before the first test, so that one set serves all cases."""
+        """Read the target and the waivers before the first test, so that one set serves all cases."""
         settings = self._config.stash[SETTINGS]
         if settings.target:
             try:

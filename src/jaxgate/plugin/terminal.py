@@ -1,4 +1,4 @@
-"""What a run shows in the terminal when it is over, with what to accept, refresh, create and commit, and how."""
+"""What a run shows in the terminal when it is over: a line for each case, and what else is to be known of it."""
 
 from __future__ import annotations
 
@@ -14,143 +14,26 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jaxgate.engine.run.ending import Ending, ExitStatus, lost, recorded_worse, unfit
-from jaxgate.engine.run.orphans import Orphans, Renamed
 from jaxgate.engine.run.result_files import ACTIONS, PAGE
 from jaxgate.ext.upgrade.environment_runs import Comparison
 from jaxgate.judge.ageing import WARN_DAYS, WINDOW_DAYS, untested
 from jaxgate.judge.timing.rates import scaling
 from jaxgate.keep.waivers import FILE
 from jaxgate.model.decision import ALWAYS_FAIL, Status
-from jaxgate.model.inventory import StoreChanges
-from jaxgate.model.outcome import Review
-from jaxgate.model.verdict import Verdict
 from jaxgate.model.words import plural, shortlist
 from jaxgate.plugin import session_end
-from jaxgate.plugin.console import Console
-from jaxgate.plugin.options.table import UPDATE
+from jaxgate.plugin.advice import advise
+from jaxgate.plugin.console import MAX_NAMED, Console
 from jaxgate.plugin.reports import ON_PAGES
 from jaxgate.plugin.stash import SESSION, SETTINGS, TESTS
-from jaxgate.report.printable import printable, shell_word
+from jaxgate.report.printable import printable
 from jaxgate.report.pull_request import error_commands
-from jaxgate.report.summary import count, moved, review_lines, shared_differences, summary
+from jaxgate.report.summary import count, moved, shared_differences, summary
 from jaxgate.report.text import details, scaling_lines
-from jaxgate.report.units import show
-from jaxgate.settings import Update
 
 if TYPE_CHECKING:
     from jaxgate.engine.run.session import GateSession
 
-MAX_FILES = 8
-_ODD = (
-    ("launches", 32, "MANY PROGRAMS", "starts {} a call", "put more of it under one jax.jit"),
-    (
-        "unmatched_names",
-        1,
-        "UNMATCHED NAMES",
-        "{} in its policies of jax.checkpoint",
-        "no array has them, so none is kept for them",
-    ),
-)
-"""What looks wrong by itself: the fact, its least odd value, a title, the finding in words, and what it means."""
-_BETTER = frozenset({Status.IMPROVED, Status.FASTER})
-
-
-def _advice(out: Console, session: GateSession, ending: Ending) -> None:
-    """Show one line, with its command, for each thing that somebody should do with the baselines."""
-    if session.settings.elsewhere or session.settings.other_side:
-        return
-    if ending.review is not None:
-        _reviewed(out, session, ending.review)
-    judged = [verdict for verdict in session.result.verdicts if not verdict.baseline.recorded]
-    better = [verdict.case for verdict in judged if _is_better(verdict)]
-    if better and session.settings.update is not Update.REVIEW:
-        cases = plural(len(better), "case is", "cases are")
-        out.write_line(f"BETTER: {cases} better than the baseline; keep it: {command(session, better)}", green=True)
-    stale = [verdict for verdict in judged if verdict.status is Status.STALE_BASELINE]
-    if stale:
-        _stale(out, session, stale)
-    missing = [verdict.case for verdict in judged if verdict.status is Status.NO_BASELINE]
-    if missing and session.settings.update is Update.REFRESH:
-        cases = plural(len(missing), "case has", "cases have")
-        how = command(session, missing, Update.CREATE)
-        out.write_line(f"NO_BASELINE: {cases} none, and a refresh makes none; create it: {how}", yellow=True)
-    _odd(out, [verdict for verdict in session.result.verdicts if verdict.baseline.recorded])
-    _folder(out, ending.changes)
-
-
-def _odd(out: Console, recorded: Sequence[Verdict]) -> None:
-    """Warn of what a first baseline would bless: operations of plain Python as programs of their own, unmatched names."""
-    for fact, least, title, what, advice in _ODD:
-        found = {one.case: int(one.figures.now.get(fact, 0)) for one in recorded if one.figures is not None}
-        named = [f"{case} {what.format(count)}" for case, count in found.items() if count >= least]
-        if named:
-            out.write_line(printable(f"{title}: {shortlist(named, MAX_LEFT)}: {advice}"), yellow=True)
-
-
-def command(session: GateSession, cases: Sequence[str], update: Update = Update.BOTH) -> str:
-    """The command that records exactly these cases."""
-    tests = [session.result.tests[case] for case in cases if case in session.result.tests]
-    quoted = " ".join(map(shell_word, dict.fromkeys(tests)))
-    mode = UPDATE.flag if update is Update.BOTH else f"{UPDATE.flag}={update}"
-    return " ".join(["pytest", quoted, *session.settings.typed, mode])
-
-
-def _is_better(verdict: Verdict) -> bool:
-    """Whether something got better, nothing worse, and the results are the same."""
-    found = {verdict.time.status, *(finding.status for finding in verdict.findings)}
-    decision = verdict.time.decision
-    return bool(found & _BETTER) and not (found & ALWAYS_FAIL) and (decision is None or decision.agrees is True)
-
-
-def _stale(out: Console, session: GateSession, stale: Sequence[Verdict]) -> None:
-    baselines = plural(len(stale), "baseline is", "baselines are")
-    colour = {"red": True} if session.settings.strict else {"yellow": True}
-    out.write_line(f"STALE: {baselines} of other arguments than today's:", **colour)
-    for verdict in stale:
-        out.write_line(f"  {verdict.case}: {verdict.worst.detail if verdict.worst else ''}", **colour)
-    out.write_line(f"  refresh: {command(session, [verdict.case for verdict in stale])}", **colour)
-
-
-def _reviewed(out: Console, session: GateSession, found: Review) -> None:
-    verdicts = {verdict.case: verdict for verdict in session.result.verdicts}
-    left = [case for case in found.moved if not verdicts[case].baseline.recorded]
-    if not found.moved:
-        out.write_line("REVIEW: no case moved; nothing was recorded.")
-        return
-    kept = len(found.moved) - len(left)
-    out.write_line(f"REVIEW: {len(found.moved)} moved, {kept} accepted.")
-    for case in left:
-        for line in review_lines(verdicts[case]):
-            out.write_line(f"  {line}")
-        if case in found.refused:
-            out.write_line(f"    cannot be accepted: {found.refused[case]}", red=True)
-    if found.all_red_accepted:
-        out.write_line(
-            "Everything red was accepted by hand: the run does not fail for it, and the baselines need a commit.",
-            yellow=True,
-        )
-    open_ = [case for case in left if case not in found.refused]
-    if open_:
-        why = "" if found.asked else "Nothing was written, as there is no terminal to ask on. "
-        out.write_line(f"{why}Accept what is left: {command(session, open_)}", yellow=True)
-
-
-def _folder(out: Console, after: StoreChanges) -> None:
-    """Show what became of the folder: programs removed, and files to commit."""
-    if after.removed:
-        programs = plural(len(after.removed), "program")
-        size = show("program_bytes", sum(nbytes for _, nbytes in after.removed))
-        out.write_line(f"Removed {programs} that no baseline names any more ({size}).")
-    if after.why_kept:
-        out.write_line(f"Programs that were replaced stay: {after.why_kept}", yellow=True)
-    if after.needs_commit:
-        files = plural(len(after.needs_commit), "file is", "files are")
-        named = ", ".join(after.needs_commit[:MAX_FILES]) + (" …" if len(after.needs_commit) > MAX_FILES else "")
-        out.write_line(f"NEEDS COMMIT: {files} not in the last commit: {named}", yellow=True)
-
-
-MAX_LEFT = 5
-"""So many cases without a profile are named; all of them have a bundle."""
 _TYPED = "; that is not green here: what a run may leave out is typed (-k, -m, --deselect)"
 _GREEN, _YELLOW, _RED = {"green": True}, {"yellow": True}, {"red": True, "bold": True}
 _MARKUP = dict.fromkeys(Status, _YELLOW) | dict.fromkeys((Status.SAME, Status.FASTER, Status.IMPROVED), _GREEN)
@@ -167,8 +50,7 @@ def summarise(out: Console, config: pytest.Config) -> None:
         _what_next(out, gates, ending, folder)
         _notices(out, gates, ending, folder)
         _bundles(out, gates, folder, on_pages=config.stash.get(ON_PAGES, False))
-        _advice(out, gates, ending)
-        _orphans(out, gates, ending.orphans, folder)
+        advise(out, gates, ending, folder)
     if session_end.OUTCOME in config.stash:
         outcome = config.stash[session_end.OUTCOME]
         _edits(out, outcome.judge_edits)
@@ -184,7 +66,7 @@ def summarise(out: Console, config: pytest.Config) -> None:
         strict = nothing or (gates is not None and settings.demands_all)
         why = _TYPED if strict else ""
         why = "; no gate was judged, and that is not green here" if nothing else why
-        verb, named = "was" if len(missing) == 1 else "were", f": {shortlist(missing, MAX_LEFT)}" if strict else ""
+        verb, named = "was" if len(missing) == 1 else "were", f": {shortlist(missing, MAX_NAMED)}" if strict else ""
         count = f"{len(missing)} of {len({*selected, *missing})}"
         out.ensure_newline()
         out.write_line(f"jaxgate: {count} gates {verb} not judged{named}{why}", yellow=not strict, red=strict)
@@ -193,7 +75,7 @@ def summarise(out: Console, config: pytest.Config) -> None:
 def _edits(out: Console, edits: Sequence[str]) -> None:
     """Show the lines that a change edits of settings and tests: what is green may be green because of them."""
     if edits:
-        named = "; ".join(edits[:MAX_LEFT]) + (" …" if len(edits) > MAX_LEFT else "")
+        named = "; ".join(edits[:MAX_NAMED]) + (" …" if len(edits) > MAX_NAMED else "")
         many = plural(len(edits), "line of this change says", "lines of this change say")
         out.ensure_newline()
         out.write_line(printable(f"EDITS ITS JUDGE: {many} how it is judged: {named}"), yellow=True)
@@ -311,7 +193,7 @@ def _reason_wanted(out: Console, session: GateSession) -> None:
     worse = recorded_worse(session.result.verdicts)
     if worse and not session.settings.why.strip():
         is_worse = plural(len(worse), "refreshed case is", "refreshed cases are")
-        named = shortlist([verdict.case for verdict in worse], MAX_LEFT)
+        named = shortlist([verdict.case for verdict in worse], MAX_NAMED)
         out.write_line(f"REASON WANTED: {is_worse} worse ({named}); say why with --perf-why TEXT", yellow=True)
 
 
@@ -325,7 +207,7 @@ def _notices(out: Console, session: GateSession, ending: Ending, folder: Path) -
         out.write_line(f"{tests} {why} (exit code 2)", red=True)
     if ending.status.uncounted:
         cases = plural(len(ending.status.uncounted), "case fails", "cases fail")
-        named = shortlist(ending.status.uncounted, MAX_LEFT)
+        named = shortlist(ending.status.uncounted, MAX_NAMED)
         out.write_line(
             f"NOT COUNTED: {cases}, and pytest counts no failure (exit code 1): {named}; take xfail, or what catches the "
             "failure, from the test",
@@ -357,46 +239,9 @@ def _bundles(out: Console, session: GateSession, folder: Path, *, on_pages: bool
     if PAGE in captures.pages and (red or out.verbose):
         out.write_line(f"The run on one page: {os.path.relpath(captures.artifacts.root / PAGE, folder)}")
     if captures.left:
-        more = ", ".join(captures.left[:MAX_LEFT]) + (" …" if len(captures.left) > MAX_LEFT else "")
+        more = ", ".join(captures.left[:MAX_NAMED]) + (" …" if len(captures.left) > MAX_NAMED else "")
         out.write_line(
             f"NOT PROFILED, {len(captures.left)} of them (--perf-profile=always profiles all): {more}", yellow=True
         )
     for problem in captures.problems:
         out.write_line(f"jaxgate: {problem}", yellow=True)
-
-
-def _orphans(out: Console, session: GateSession, orphans: Orphans, folder: Path) -> None:
-    red = session.settings.strict
-    for renamed in orphans.renamed if not session.settings.against else ():
-        _renamed(out, renamed, folder)
-    moved = {path for renamed in orphans.renamed for path, _ in renamed.moves}
-    for path in orphans.paths:
-        if path in moved and not session.settings.against:
-            continue
-        shown = os.path.relpath(path, folder)
-        if session.settings.against:
-            out.write_line(f"Only in the other revision: {path.parent.name}/{path.stem}")
-        else:
-            out.write_line(
-                f"ORPHAN {shown}: its test is gone or has another name. Remove it: git rm {shell_word(shown)}",
-                yellow=not red,
-                red=red,
-            )
-    for error in orphans.unreadable:
-        shown = os.path.relpath(error.path, folder)
-        out.write_line(f"UNREADABLE {shown}: {error.reason}. Restore it: git checkout -- {shell_word(shown)}", red=True)
-
-
-def _renamed(out: Console, renamed: Renamed, folder: Path) -> None:
-    """The commands that let a case keep its baseline under the name that it has now."""
-    out.write_line(
-        f"RENAMED? {renamed.now} has no baseline, and the program of {renamed.before}, whose test is gone. If it is that "
-        "test, it keeps its baseline so:",
-        yellow=True,
-    )
-    made = {target.parent for _, target in renamed.moves if not target.parent.exists()}
-    for new in sorted(os.path.relpath(path, folder) for path in made):
-        out.write_line(f"  mkdir -p {shell_word(new)}")
-    for path, target in renamed.moves:
-        pair = " ".join(shell_word(os.path.relpath(one, folder)) for one in (path, target))
-        out.write_line(f"  git mv {pair}")

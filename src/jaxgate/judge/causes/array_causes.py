@@ -105,7 +105,7 @@ def jumps_more(change: Change) -> str:
 
 def jumps(change: Change) -> str:
     """Elements that are picked far apart by another program than before."""
-    text = "" if change.same_program else jumps_more(change)
+    text = "" if change.difference.same_program else jumps_more(change)
     return text and f"elements are picked far apart in memory: {text}"
 
 

@@ -176,7 +176,7 @@ def waits(change: Change) -> str:
 
 def waits_between(change: Change) -> str:
     """Plain Python around the same programs takes longer, though it calls no more of Python."""
-    known = change.now.eager and change.now.launched_programs and change.same_program
+    known = change.now.eager and change.now.launched_programs and change.difference.same_program
     if not known or change.rose("python_calls"):
         return ""
     return (

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
+from jaxgate.judge.difference import Difference
 from jaxgate.judge.policy import BY_NAME
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.decision import Status
@@ -76,10 +77,10 @@ class Change:
         """Whether a fact is worse than it may be."""
         return BY_NAME[fact].is_worse(*self.fact(fact))
 
-    @property
-    def same_program(self) -> bool:
-        """Whether the compiler is given the same program."""
-        return self.now.fingerprints.program == self.before.fingerprints.program
+    @cached_property
+    def difference(self) -> Difference:
+        """What else is the same, and what is not."""
+        return Difference(self.now, self.before)
 
     def more(self, histogram: str) -> dict[str, int]:
         """How much more there is of each entry of a histogram than before."""
@@ -167,7 +168,7 @@ def heaviest(now: Mapping[str, int], lines: Mapping[str, str]) -> str:
     """What most of a program is, where there is nothing to compare it with."""
     if not now:
         return ""
-    counts = {kind: count_of(now, kind) for kind in map(kind_of, now)}
+    counts = {kind: count_of(now, kind) for kind in {*map(kind_of, now)}}
     most = min(counts, key=lambda kind: (-counts[kind], kind))
     one = max((name for name in now if kind_of(name) == most), key=now.__getitem__)
     return f"most of the program: {counts[most]} × {most}{at(one, lines)}"

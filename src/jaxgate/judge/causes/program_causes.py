@@ -25,7 +25,6 @@ from jaxgate.judge.causes.growth import (
     shrunk,
     total_elements,
 )
-from jaxgate.judge.difference import Difference
 from jaxgate.model.baseline import Baseline
 from jaxgate.model.machine import COMPILE_OPTIONS
 from jaxgate.model.measurement import EACH_TURN, MAX_NAMED, Measurement
@@ -138,7 +137,7 @@ def widens(change: Change) -> str:
 
 def same_program(change: Change) -> str:
     """The same program, compiled to something else: not the code."""
-    now, before, difference = change.now, change.before, Difference(change.now, change.before)
+    now, before, difference = change.now, change.before, change.difference
     if now.eager and not (now.launched_programs and before.launched_programs):  # then names alone are compared
         return ""
     if not difference.same_program:
@@ -159,7 +158,7 @@ def same_program(change: Change) -> str:
 
 def traced_otherwise(change: Change) -> str:
     """The same source, another program, and settings that act while JAX traces: no line of the project did it."""
-    difference = Difference(change.now, change.before)
+    difference = change.difference
     if difference.same_program or not difference.changed_tracing_settings or not difference.same_source:
         return ""
     return f"traced under other settings: {shortlist(difference.changed_tracing_settings, MAX_NAMED)}"
