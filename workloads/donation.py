@@ -22,6 +22,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxgate import Amount, Batch, Claim, Computation, Family, Tolerance, claim
 from workloads.parts import Extent, another, drawing, grid, mlp, mlp_params, over_samples, sizes, squared_error
+from workloads.pjit.mlp import shapes
 
 CASES = Family("donation")
 
@@ -261,13 +262,6 @@ def shardings_of(state: State, mesh: Mesh, spec: PartitionSpec) -> Any:
     return jax.tree.map(lambda leaf: NamedSharding(mesh, spec if leaf.ndim else PartitionSpec()), state)
 
 
-def described(tree: Any, shardings: Any) -> Any:
-    """Shapes, dtypes and shardings in the place of arrays."""
-    return jax.tree.map(
-        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), tree, shardings
-    )
-
-
 def jitted(step: Step, returned: Any, *, donate: bool) -> Any:
     """The step, whose new state is laid out like ``returned``, a tree of shardings."""
     return jax.jit(step, donate_argnums=0 if donate else (), out_shardings=(returned, None))
@@ -284,7 +278,7 @@ def on_a_mesh(size: Extent) -> Computation:
     return Computation(
         subject=jitted(step, kept, donate=True),
         reference=jitted(step, kept, donate=False),
-        alternatives=another("the other layout", jitted(step, other, donate=True), (described(state, other), x, y)),
+        alternatives=another("the other layout", jitted(step, other, donate=True), (shapes(state, other), x, y)),
         args=(jax.device_put(state, kept), x, y),
         carry=0,
         batch=Batch(argument=1, size=size.batch),

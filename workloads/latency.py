@@ -3,13 +3,13 @@
 With one sample there is nothing to divide the cost of a launch by: what counts is how many programs a request takes,
 how often it crosses to the device and back, and work that is done for nobody.
 
-One request at a time, which no batch shares the cost with: a small transformer and a perceptron, each call waited for
-(`contract="latency"`, p50 and p99 of single calls) and the same without waiting (`throughput`). The request's own program
-against one padded to a batch of eight, weights as arguments against weights captured by the program, one program
-against one for each layer, a class picked on the device against logits brought to the host. Mistakes it catches: work
-for nobody (`matmul_flops`), captured weights (`constant_bytes`), launches and trips to the host that multiply
-(`launches`, `host_transfers`). p99 is shown and recorded, and decides nothing: on a shared machine it is the
-machine's. Sources: JAX's page on benchmarking (asynchronous dispatch, `block_until_ready`) and its FAQ.
+A small transformer and a perceptron, each call waited for (`contract="latency"`) and the same without waiting
+(`throughput`). The request's own program against one padded to a batch of eight, weights as arguments against weights
+captured by the program, one program against one for each layer, a class picked on the device against logits brought to
+the host. Mistakes it catches: work for nobody (`matmul_flops`), captured weights (`constant_bytes`), launches and trips
+to the host that multiply (`launches`, `host_transfers`). p99 is shown and recorded, and decides nothing: on a shared
+machine it is the machine's. Sources: JAX's page on benchmarking (asynchronous dispatch, `block_until_ready`) and its
+FAQ.
 """
 
 from collections.abc import Callable

@@ -5,15 +5,15 @@ text, not with its square. In the backward pass that is true only if blocks are 
 else the scan keeps the scores of each. A window that is only a mask saves nothing; in blocks it saves the products.
 """
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 
-from jaxgate import Amount, Batch, Computation, Family, Growth, claim, grows
+from jaxgate import Amount, Batch, Claim, Computation, Family, Growth, claim, grows
 from workloads.attention.formula import (
     BACKWARD,
     FORWARD,
@@ -31,6 +31,7 @@ from workloads.attention.formula import (
     shapes,
     weighted,
 )
+from workloads.kernels import kernel_call
 from workloads.parts import Extent, another
 
 CASES = Family("attention")
@@ -68,26 +69,35 @@ def chunked(query: jax.Array, key: jax.Array, value: jax.Array, *, mask: Mask, b
     return jnp.moveaxis(sums / total[..., None], 1, 2).astype(query.dtype)
 
 
-LINEAR = (grows("temp_bytes", "text") <= 1, grows("stablehlo_ops", "text") <= 0)
-"""Memory grows with the text, not with its square, and a longer text needs no larger program."""
-
-
-@CASES.workload("causal-attention-forward-over-blocks-of-keys-vs-all-at-once", sizes=SIZES)
-def forward(size: Extent) -> Computation:
+def beside_formula(
+    size: Extent, subject: Callable[..., jax.Array], growth: Sequence[Any], memory: Claim
+) -> Computation:
+    """Causal attention, forward, against the formula, which holds all scores; ``memory`` claims how much less it needs."""
     return Computation(
-        subject=jax.jit(partial(chunked, mask="causal", block=size.block)),
+        subject=subject,
         reference=jax.jit(materialised("causal")),
-        grow=Growth(lambda text: shapes(longer(size, text)), text=(1, 2, 4), claims=LINEAR),
+        grow=Growth(lambda text: shapes(longer(size, text)), text=(1, 2, 4), claims=growth),
         args=make_args(size),
         next_args=onwards,
         batch=Batch(argument=0, size=size.batch),
         amount=Amount(count=size.batch * size.time, unit="tokens"),
         rtol=size.rtol,
         atol=size.atol,
-        claims=[
-            claim("temp_bytes <= 0.5 * reference", "one block's scores at a time"),
-            claim("matmul_flops == reference", "the same products on both sides"),
-        ],
+        claims=[memory, claim("matmul_flops == reference", "the same products on both sides")],
+    )
+
+
+LINEAR = (grows("temp_bytes", "text") <= 1, grows("stablehlo_ops", "text") <= 0)
+"""Memory grows with the text, not with its square, and a longer text needs no larger program."""
+
+
+@CASES.workload("causal-attention-forward-over-blocks-of-keys-vs-all-at-once", sizes=SIZES)
+def forward(size: Extent) -> Computation:
+    return beside_formula(
+        size,
+        subject=jax.jit(partial(chunked, mask="causal", block=size.block)),
+        growth=LINEAR,
+        memory=claim("temp_bytes <= 0.5 * reference", "one block's scores at a time"),
     )
 
 
@@ -189,37 +199,22 @@ def by_kernel(query: jax.Array, key: jax.Array, value: jax.Array, *, mask: Mask,
     batch, time, heads, head = query.shape
     some = pl.BlockSpec((None, None, block, head), lambda text, which, place: (text, which, place, 0))
     every = pl.BlockSpec((None, None, time, head), lambda text, which, _: (text, which, 0, 0))
-    call = partial(
-        pl.pallas_call,
+    attended = kernel_call(
         partial(kernel, mask=mask, block=block),
+        *(jnp.swapaxes(array, 1, 2) for array in (query, key, value)),
         grid=(batch, heads, time // block),
         in_specs=[some, every, every],
         out_specs=some,
         out_shape=jax.ShapeDtypeStruct((batch, heads, time, head), query.dtype),
-    )
-    attended = jax.lax.platform_dependent(
-        *(jnp.swapaxes(array, 1, 2) for array in (query, key, value)),
-        cpu=call(interpret=True),
-        tpu=call(),
-        default=call(compiler_params=triton.CompilerParams()),
     )
     return jnp.swapaxes(attended, 1, 2)
 
 
 @CASES.workload("causal-attention-forward-by-a-pallas-kernel-vs-by-hand", sizes=SIZES)
 def build(size: Extent) -> Computation:
-    return Computation(
+    return beside_formula(
+        size,
         subject=jax.jit(partial(by_kernel, mask="causal", block=size.tile)),
-        reference=jax.jit(materialised("causal")),
-        grow=Growth(lambda text: shapes(longer(size, text)), text=(1, 2, 4), claims=[grows("temp_bytes", "text") <= 1]),
-        args=make_args(size),
-        next_args=onwards,
-        batch=Batch(argument=0, size=size.batch),
-        amount=Amount(count=size.batch * size.time, unit="tokens"),
-        rtol=size.rtol,
-        atol=size.atol,
-        claims=[
-            claim("temp_bytes <= 0.6 * reference", "scores of one block of queries and one of keys"),
-            claim("matmul_flops == reference", "the same products on both sides"),
-        ],
+        growth=[grows("temp_bytes", "text") <= 1],
+        memory=claim("temp_bytes <= 0.6 * reference", "scores of one block of queries and one of keys"),
     )

@@ -26,6 +26,8 @@ MESHES: dict[str, dict[str, int]] = {
 }
 """Devices along each axis: the batch goes over ``data``, hidden units, heads or vocabulary over ``model``."""
 
+RATE = 0.05
+
 TRAINED: tuple[Claim, ...] = (
     claim("matmul_flops == reference", "one forward, one backward pass"),
     claim("donated_bytes >= 1", "the parameters are donated"),
@@ -50,7 +52,7 @@ def shardings(mesh: Mesh, specs: Tree) -> Tree:
 
 
 def shapes(tree: Tree, layout: Tree) -> Tree:
-    """Arrays without data, in a layout: what a alternative is compiled for."""
+    """Arrays without data, in a layout: what an alternative is compiled for."""
 
     def shape(array: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding)
@@ -68,6 +70,16 @@ def gathered(step: Callable[..., Any], mesh: Mesh) -> Callable[..., Any]:
     return jax.jit(whole)
 
 
+def descending(network: Callable[[Tree, jax.Array], jax.Array]) -> Callable[..., tuple[Tree, jax.Array]]:
+    """One step of gradient descent on the squared error, parameters in and out: x and y [batch, width]."""
+
+    def step(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
+        loss, grads = jax.value_and_grad(lambda params: squared_error(network(params, x), y))(params)
+        return descend(params, grads, RATE), loss
+
+    return step
+
+
 def on_meshes(
     family: Family, sentence: str, sweep: Iterable[Mapping[str, Any]], sizes: Mapping[Any, Any]
 ) -> Callable[[Any], Any]:
@@ -82,8 +94,6 @@ def on_meshes(
 
 
 # A multi-layer perceptron's training step on a mesh, by the usual strategies.
-
-RATE = 0.05
 
 SIZES = sizes(batch=(64, 4096), width=(64, 2048), hidden=(256, 8192), pairs=2)
 """Samples, features, hidden units and pairs of layers."""
@@ -128,19 +138,12 @@ def network(params: Tree, x: jax.Array, layout: Layout, place: Callable[..., Any
 
 
 def train_step(layout: Layout, mesh: Mesh | None) -> Callable[..., tuple[Tree, jax.Array]]:
-    """One step of gradient descent, parameters in and out; without a mesh nothing is said of where."""
+    """The step in a layout; without a mesh nothing is said of where."""
 
     def place(x: Any, spec: P) -> Any:
         return x if mesh is None else jax.lax.with_sharding_constraint(x, shardings(mesh, spec))
 
-    def step(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
-        def loss_of(params: Tree) -> jax.Array:
-            return squared_error(network(params, x, layout, place), y)
-
-        loss, grads = jax.value_and_grad(loss_of)(params)
-        return descend(params, grads, RATE), loss
-
-    return step
+    return descending(lambda params, x: network(params, x, layout, place))
 
 
 def make_params(draw: Draw, size: Extent) -> list[dict[str, Any]]:
@@ -256,7 +259,7 @@ def explicit_mesh(name: str) -> Mesh:
 
 
 def explicit_network(params: Tree, x: jax.Array, layout: Layout, mesh: Mesh) -> jax.Array:
-    """Pairs of layers with residuals, as in ``mlp``, each product saying where its result goes."""
+    """Pairs of layers with residuals, as in ``network``, each product saying where its result goes."""
 
     def resting(spec: P) -> NamedSharding:
         return NamedSharding(mesh, spec)
@@ -269,16 +272,8 @@ def explicit_network(params: Tree, x: jax.Array, layout: Layout, mesh: Mesh) -> 
 
 
 def explicit_train_step(layout: Layout, mesh: Mesh) -> Callable[..., tuple[Tree, jax.Array]]:
-    """One step of gradient descent; nothing is said of its results: their layout follows."""
-
-    def step(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
-        def loss_of(params: Tree) -> jax.Array:
-            return squared_error(explicit_network(params, x, layout, mesh), y)
-
-        loss, grads = jax.value_and_grad(loss_of)(params)
-        return descend(params, grads, RATE), loss
-
-    return step
+    """The step, of whose results nothing is said: their layout follows."""
+    return descending(lambda params, x: explicit_network(params, x, layout, mesh))
 
 
 EXPLICIT = (("hybrid", "4x2"), ("fsdp", "8"))

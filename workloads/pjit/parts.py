@@ -10,8 +10,8 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Amount, Batch, Claim, Computation, Family, KnownBreak, claim
-from workloads.parts import Extent, Tree, another, block_params, descend, drawing, mlp_layer, sizes, squared_error
-from workloads.pjit.mlp import TRAINED, devices_of, gathered, mesh_of, on_meshes, shapes, shardings
+from workloads.parts import Extent, Tree, another, block_params, descend, drawing, mlp_layer, sizes
+from workloads.pjit.mlp import RATE, TRAINED, descending, devices_of, gathered, mesh_of, on_meshes, shapes, shardings
 
 CASES = Family("pjit")
 
@@ -83,8 +83,6 @@ def claims(mesh: str, known_break: KnownBreak | None = None) -> tuple[Claim, ...
 
 
 # A table of embeddings laid out by vocabulary: each device looks up, and scores, the words that it holds.
-
-RATE = 0.05
 
 TABLES = sizes(batch=(8, 16), time=(8, 256), width=(64, 2048), words=(1024, 32768))
 """Sequences, tokens of each, features and words."""
@@ -163,18 +161,13 @@ def stack_step(mesh: Mesh | None, *, early: bool = False) -> Callable[..., tuple
     def collected(tree: Tree) -> Tree:
         return tree if mesh is None else jax.lax.with_sharding_constraint(tree, shardings(mesh, P()))
 
-    def step(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
+    def network(params: Tree, x: jax.Array) -> jax.Array:
         def body(x: jax.Array, layer: Tree) -> tuple[jax.Array, None]:
             return mlp_layer(layer if early else collected(layer), x), None
 
-        def loss_of(params: Tree) -> jax.Array:
-            found, _ = jax.lax.scan(jax.checkpoint(body), x, collected(params) if early else params)
-            return squared_error(found, y)
+        return jax.lax.scan(jax.checkpoint(body), x, collected(params) if early else params)[0]
 
-        loss, grads = jax.value_and_grad(loss_of)(params)
-        return descend(params, grads, RATE), loss
-
-    return step
+    return descending(network)
 
 
 def compiled_stack(mesh: Mesh, *, early: bool) -> Callable[..., Any]:

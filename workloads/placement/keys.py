@@ -9,8 +9,8 @@ from jax.sharding import NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Amount, Batch, Computation, Family, KnownBreak, claim
-from workloads.parts import Extent, Tree, another, grid, mlp
-from workloads.placement.placing import LAYERS, SIZES, draw_inputs
+from workloads.parts import Extent, Tree, another, descend, grid, mlp
+from workloads.placement.placing import LAYERS, LEARNING_RATE, SIZES, draw_inputs
 
 CASES = Family("placement")
 
@@ -170,7 +170,7 @@ COUNTED_APART = KnownBreak(
 
 def updated(params: Tree, moments: Tree, grads: Tree) -> tuple[Tree, Tree]:
     moments = jax.tree.map(lambda m, g: 0.9 * m + g, moments, grads)
-    return jax.tree.map(lambda p, m: p - 0.01 * m, params, moments), moments
+    return descend(params, moments, LEARNING_RATE), moments
 
 
 def offloaded(params: Tree, moments: Tree, grads: Tree) -> tuple[Tree, Tree]:

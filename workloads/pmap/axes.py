@@ -12,11 +12,10 @@ import numpy as np
 
 from jaxgate import Alternative, Amount, Batch, Claim, Computation, Family, claim
 from workloads.parts import Extent, Tree, descend, drawing, mlp, mlp_layer, mlp_params, sizes, squared_error
-from workloads.pmap.steps import AXIS, DEVICES, copied, line, stacked, whole
+from workloads.pmap.steps import AXIS, DEVICES, RATE, copied, gradients, line, stacked, whole
 
 CASES = Family("pmap")
 
-RATE = 0.05
 DEEP = 3
 LEAVES = 2 * DEEP  # a kernel and a bias each
 
@@ -46,8 +45,7 @@ def step(shards: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
 
 def replica_step(params: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Array]:
     """The step of a device that keeps everything."""
-    loss, grads = jax.value_and_grad(lambda p: squared_error(mlp(p, x), y))(params)
-    loss, grads = jax.lax.pmean((loss, grads), AXIS)
+    loss, grads = jax.lax.pmean(gradients(params, x, y), AXIS)
     return descend(params, grads, RATE), loss
 
 
@@ -55,7 +53,7 @@ def whole_step(shards: Tree, x: jax.Array, y: jax.Array) -> tuple[Tree, jax.Arra
     """The same step of one device that has all shards and all samples."""
     x, y = (leaf.reshape(-1, leaf.shape[-1]) for leaf in (x, y))
     params = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), shards)
-    loss, grads = jax.value_and_grad(lambda p: squared_error(mlp(p, x), y))(params)
+    loss, grads = gradients(params, x, y)
     params = descend(params, grads, RATE)
     return jax.tree.map(lambda new, old: new.reshape(old.shape), params, shards), jnp.broadcast_to(loss, DEVICES)
 

@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 
 from jaxgate import Amount, Batch, Claim, Computation, Family, claim
-from workloads.parts import Draw, Extent, Tree, another, drawing, fused_on_gpu, grid, sizes
+from workloads.parts import Draw, Extent, Tree, another, descend, drawing, fused_on_gpu, grid, sizes
 from workloads.pjit.mlp import TRAINED, gathered, shapes, shardings
 
 CASES = Family("scaling")
@@ -66,8 +66,7 @@ def loss_of(network: Layers) -> Callable[[Tree, jax.Array, jax.Array], jax.Array
 
 def updated(state: Tree, grads: Tree) -> Tree:
     momentum = jax.tree.map(lambda m, g: MOMENTUM * m + g, state["momentum"], grads)
-    params = jax.tree.map(lambda p, m: p - RATE * m, state["params"], momentum)
-    return {"params": params, "momentum": momentum}
+    return {"params": descend(state["params"], momentum, RATE), "momentum": momentum}
 
 
 PLAIN = one_by_one(pair_of_layers)
@@ -97,8 +96,8 @@ def on_devices(
 
 # Data parallel: parameters on every device, the batch spread over them, gradients summed once a step.
 
-STRONG = sizes(samples=(256, 16384), width=(32, 2048), hidden=(128, 8192), pairs=(2, 4))
 WEAK = sizes(samples=(64, 3072), width=(32, 2048), hidden=(128, 8192), pairs=(2, 4))
+STRONG = sizes(WEAK, samples=(256, 16384))
 
 STATE, SAMPLES = P(), P("data")
 

@@ -19,6 +19,7 @@ from workloads.pjit.mlp import TRAINED, gathered, shapes, shardings
 from workloads.scaling.network import (
     PLAIN,
     RTOL,
+    WEAK,
     Layers,
     loss_of,
     make_numbers,
@@ -32,7 +33,6 @@ CASES = Family("scaling")
 
 PARTS = 4
 AXIS = "data"
-ACCUMULATED = sizes(samples=(64, 3072), width=(32, 2048), hidden=(128, 8192), pairs=(2, 4))
 
 Averages = Callable[[Tree, jax.Array, jax.Array], Any]
 """Parameters, inputs and targets [batch, width] to loss and gradients, averages over the batch of all devices."""
@@ -80,7 +80,7 @@ def compiled_accumulating(mesh: Mesh, averages: Averages) -> Callable[..., Any]:
     return jax.jit(step, donate_argnums=0, out_shardings=shardings(mesh, (P(), P())))
 
 
-@on_devices(CASES, "accumulating-step-weak-on-{devices}-vs-gathered", (2, 8), ACCUMULATED)
+@on_devices(CASES, "accumulating-step-weak-on-{devices}-vs-gathered", (2, 8), WEAK)
 def accumulating(size: Extent, devices: int) -> Computation:
     """One exchange a step, against the whole batch at once everywhere; the alternative exchanges in each micro-batch."""
     mesh, samples = grid(data=devices), devices * size.samples

@@ -1,6 +1,6 @@
 """scan against loop: the same turn taken many times, with a body that is compiled once.
 
-**Networks over time** (`rnn`, `lstm`). `lax.scan` compiles its body once; a Python loop is unrolled, and tracing,
+**Networks over time** (`rnn`). `lax.scan` compiles its body once; a Python loop is unrolled, and tracing,
 lowering and compiling grow with its length: the program of a sequence four or eight times as long must be exactly as
 large. `unroll=` lies between the two: the program grows with the factor, not with the length. Mistakes: a Python loop
 comes back, `unroll=` the whole length, the states of all steps kept to return the last one, a carried type widened so
@@ -18,7 +18,7 @@ the implicit function theorem, which keeps no step (JAX's guide to custom deriva
 `while_loop` counts as one turn, its length being unknown: work that moves into or out of it makes the case INVALID,
 which has to be looked at.
 
-**A linear recurrence** (`recurrence`). `associative_scan` joins steps in pairs (Blelloch, 1990; Martin and Cundy,
+**A linear recurrence** (`loops`). `associative_scan` joins steps in pairs (Blelloch, 1990; Martin and Cundy,
 2018): the program is larger than the sequential scan's and grows with the logarithm of the length, temporaries stay
 within a few sequences. It waits for levels instead of steps; whether that is faster depends on the room that a device
 has, so no time is claimed.

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgate import Amount, Batch, Computation, Family, claim
-from workloads.parts import Extent, another, descend, drawing, fused_on_gpu, sizes, squared_error
-from workloads.scan.rnn import Tree, Turns, as_large, by_loop, by_scan
+from workloads.parts import Extent, Tree, another, descend, drawing, fused_on_gpu, sizes, squared_error
+from workloads.scan.rnn import Turns, as_large, by_loop, by_scan
 
 CASES = Family("scan")
 

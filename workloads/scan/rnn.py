@@ -10,12 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgate import Amount, Batch, Claim, Computation, Family, Growth, claim, grows
-from workloads.parts import Extent, descend, drawing, sizes, squared_error, stretched
+from workloads.parts import Extent, Tree, descend, drawing, sizes, squared_error, stretched
 
 CASES = Family("scan")
-
-Tree = Any
-"""A tree of arrays."""
 
 Turn = Callable[[Tree, Tree], tuple[Tree, Tree]]
 """One turn: what is carried on and this turn's input, to what is carried on and this turn's output."""

@@ -133,14 +133,6 @@ def picked_out(size: Extent) -> Computation:
 
 # What is a value and what is a part of the program: static arguments, Python numbers, numbers on the device.
 
-PERCEPTRONS = sizes(
-    batch=(32, 4096),  # samples
-    width=(64, 2048),  # features
-    layers=(2, 8),  # of the perceptron
-    rtol=(1e-4, 1e-2),
-)
-"""A perceptron [width, width] x layers."""
-
 
 def forward_flops(size: Extent) -> int:
     """One product for each layer."""
@@ -161,7 +153,7 @@ def make_batch(size: Extent) -> tuple[Tree, jax.Array, jax.Array]:
     return found
 
 
-@CASES.workload("rate-as-an-argument-vs-static", sizes=PERCEPTRONS)
+@CASES.workload("rate-as-an-argument-vs-static", sizes=SIZES)
 def new_rate(size: Extent) -> Computation:
     def step(state: Tree, x: jax.Array, y: jax.Array, rate: jax.Array) -> tuple[Tree, jax.Array]:
         loss, grads = jax.value_and_grad(lambda p: squared_error(mlp(p, x), y))(state["params"])
@@ -189,7 +181,7 @@ def new_rate(size: Extent) -> Computation:
     )
 
 
-@CASES.workload("bfloat16-scaled-by-a-python-number-vs-a-float32-scalar", sizes=PERCEPTRONS)
+@CASES.workload("bfloat16-scaled-by-a-python-number-vs-a-float32-scalar", sizes=SIZES)
 def python_numbers(size: Extent) -> Computation:
     def decayed(params: Tree, factor: Any) -> Tree:
         return jax.tree.map(lambda p: p * factor, params)

@@ -73,7 +73,7 @@ class LM(nnx.Module):  # type: ignore[misc]  # flax is partly typed, differently
 
 
 class LinenBlock(linen.Module):  # type: ignore[misc]
-    """The block of ``transformer.Block``, its arrays under the same names."""
+    """The block of ``states.Block``, its arrays under the same names."""
 
     size: Extent
 
