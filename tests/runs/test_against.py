@@ -64,6 +64,7 @@ def test_a_case_that_takes_other_arguments_now_is_left_out(here, claim, status):
     result = here.run("--perf-against", "HEAD")
     assert result.line("wider/wide").startswith(status)
     result.shows("1 SAME", "it had no baselines; 1 of that revision are in")
+    assert "refresh: " not in result.text  # nobody can refresh what the run recorded for itself
     assert [path.rsplit("/", 1)[1] for path in here.baselines()] == ["step.json"]
 
 
