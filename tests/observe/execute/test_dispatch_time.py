@@ -94,6 +94,8 @@ def test_a_release_that_keeps_its_parts_elsewhere_has_none(monkeypatch, broken):
     assert compat.flat_executable(compiled)(X)[0].tolist() == [2.0] * 8
     monkeypatch.setattr(compiled, broken, None)
     assert compat.flat_executable(compiled) is None
+    monkeypatch.setattr("jaxgate.observe.execute.samples.flat_executable", lambda _: abs)  # it takes other arguments
+    assert by(QUICK) == (None, 0)
 
 
 def test_donated_arguments_are_copied_outside_of_the_clock():

@@ -160,13 +160,15 @@ HIDDEN = "a loop or a branch in a shard_map, in a kernel, or of JAX's own is not
     ],
     ids=["shard_map", "beside others", "test", "callback"],
 )
-def test_what_cannot_be_counted_says_why(function, args, why):
+def test_what_cannot_be_counted_says_why(monkeypatch, function, args, why):
     """Nothing is guessed, and nothing of the program is called again."""
     if function is on_a_mesh:
         mesh = jax.make_mesh((1,), ("data",))
         args = (jax.device_put(EIGHT, NamedSharding(mesh, P("data"))),)
     found = turns_of(function, *args)
     assert (found.total, found.unknown, dict(found.counts)) == (None, {"loop_turns": why}, {})
+    monkeypatch.setattr("jaxgate.observe.execute.loop_turns._Copy", None)  # whatever the copy runs into
+    assert turns_of(halve, HUNDRED).why_not.startswith("the copy that counts them fails: ")
 
 
 def test_what_was_counted_is_remembered_with_the_arguments():

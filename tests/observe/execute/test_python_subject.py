@@ -157,9 +157,8 @@ def test_what_compiles_in_every_call_is_named(subject, threads, traces, sampled,
         twice(jnp.ones(size))
     now = measure(subject, W, next_args=(lambda output, _: (output,)) if threads else None, sampling=sampled == 1)
     assert now.facts.compiles > 1
-    assert traces in (None, now.facts.compiles)
-    assert traces in (None, now.facts.traces)
-    assert sampled in (None, now.facts.sampled_compiles)
+    assert traces is None or (now.facts.traces, now.facts.compiles) == (traces, traces)
+    assert sampled is None or (now.facts.sampled_traces, now.facts.sampled_compiles) == (sampled, sampled)
     assert now.culprits.retraces[0].startswith(cause)
     assert now.samples is None or len(now.samples.bursts_ns) == 1
 
@@ -281,10 +280,9 @@ def test_a_profile_that_is_open_leaves_the_counts_unknown(tmp_path):
         now = measure(body, W, HOST_X)
     finally:
         jax.profiler.stop_trace()
-    assert (now.facts.launches, now.facts.host_transfers, now.facts.compiles) == (None, None, 1)
+    assert (now.launched, now.facts.launches, now.facts.host_transfers, now.facts.compiles) == ({}, None, None, 1)
     assert "no profile could be taken" in now.unknown["launches"]
     assert "Only one profile may be run at a time" in now.unknown["host_transfers"]
-    assert now.launched == {}
 
 
 def test_a_profile_that_does_not_show_every_launch_is_not_trusted(monkeypatch):
@@ -302,6 +300,9 @@ def test_a_profile_that_does_not_show_every_launch_is_not_trusted(monkeypatch):
     found = count_launches(lambda: partial(body, W, HOST_X), jax.devices()[:1])
     assert (found.programs, found.transfers) == (None, None)
     assert found.why_not == "the profile of this backend does not show every launch"
+    monkeypatch.setattr(jax.profiler, "ProfileData", None)  # another release may write it otherwise
+    found = count_launches(lambda: partial(body, W, HOST_X), jax.devices()[:1])
+    assert found.why_not.startswith("the profile could not be read: ")
 
 
 def test_a_call_that_raises_leaves_no_profile_open():

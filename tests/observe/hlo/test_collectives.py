@@ -219,6 +219,7 @@ SPELLINGS = {
     "sub-axes": ("replica_groups=mesh['x'=8] {'x':(1)2,'x':(4)2}", ((0, 1, 4, 5), (2, 3, 6, 7))),
     "sub-axis-of-two": ("replica_groups=mesh['a'=4,'b'=2] {'a':(2)2,'b'}", ((0, 1, 2, 3), (4, 5, 6, 7))),
     "all": ("replica_groups={}", (tuple(range(8)),)),
+    "no-pairs": ("source_target_pairs={}", ()),
     "missing": ("dimensions={0}", None),
     "unclosed": ("replica_groups={{0,1},{2,3}", None),
     "too-few": ("replica_groups=[4,2]<=[9]", None),
@@ -234,6 +235,7 @@ SPELLINGS = {
     "axis-twice": ("replica_groups=mesh['x'=8,'x'=1] {'x'}", None),
     "huge": ("replica_groups=[999999,999999]<=[999998000001]", None),
     "huge-mesh": ("replica_groups=mesh['x'=999999,'y'=999999] {'x'}", None),
+    "none": ("replica_groups=[0,4]<=[0]", None),
     "future": ("replica_groups=V4(0..7)", None),
 }
 
@@ -257,8 +259,9 @@ def test_spellings_of_groups(text, groups):
     ],
 )
 def test_groups_of_replicas(attributes, kind, groups):
-    """Two replicas of three partitions: what the numbers mean depends on the channel."""
+    """Two replicas of three partitions: what the numbers mean depends on the channel. Nobody has a million devices."""
     assert read_groups(attributes, kind=kind, replicas=2, partitions=3) == groups
+    assert read_groups(attributes, kind=kind, replicas=1000, partitions=1000) is None
 
 
 @pytest.mark.parametrize(

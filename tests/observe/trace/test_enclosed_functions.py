@@ -133,9 +133,10 @@ def test_only_what_is_gated_is_lowered(function, name):
 
 
 def test_another_function_of_the_same_code_is_not_the_one_that_is_called():
-    """A decorator makes many of one code: the nearest would be gated, and not what the loop runs."""
-    twice, thrice = times(2), times(3)
+    """A decorator makes many of one code: the nearest would be gated, and not what the loop runs; or it takes other shapes."""
+    twice, thrice, longer = times(2), times(3), times(jnp.ones(5))
     assert lowered(lambda x: (thrice, twice)[1](x), X).function is twice
+    assert lowered(lambda x: (longer, twice)[1](x), X).function is twice
 
 
 def test_names_are_those_of_the_function_that_is_gated():

@@ -102,8 +102,7 @@ def sample(
         heard.log += events.log
         if together is ALONE and _missed(subject, events):
             break  # it is red, and each further call may compile for seconds
-    traces = heard.traces_of(subject.name) if subject.name else len(heard.traces)
-    missed = _missed(subject, heard)
+    traces, missed = heard.traces_of(subject.name), _missed(subject, heard)
     retraces: list[str] = []
     if subject.name and together.anyone("calling the sample again", missed):
         again = _call_again(subject, next_args, calls=calls, word="retraced" if traces else "recompiled")
@@ -119,8 +118,7 @@ def sample(
 
 
 def _missed(subject: Subject, heard: Events) -> bool:
-    traced = heard.traces_of(subject.name) if subject.name else len(heard.traces)
-    return bool(traced or heard.lowerings or heard.compiles)
+    return bool(heard.traces_of(subject.name) or heard.lowerings or heard.compiles)
 
 
 def plan(call_ns: int, *, consumed: bool, contract: Contract) -> tuple[int, int]:

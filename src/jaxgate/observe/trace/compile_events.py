@@ -92,8 +92,8 @@ class Events:
         return self._of("hit")
 
     def traces_of(self, function: str) -> int:
-        """Count the traces of one function."""
-        return self.traces.count(function)
+        """Count the traces of one function; of any where it has no name, as plain Python has none."""
+        return self.traces.count(function) if function else len(self.traces)
 
     def add(self, phase: Phase, function: str, where: str, seconds: float = 0.0) -> None:
         """Append an event; a trace takes the misses that were explained since the one before it.
