@@ -331,6 +331,14 @@ def test_facts_outrank_time():
     assert (open_time.status, open_time.time.status) == (Status.REGRESSED, Status.UNDECIDED)
 
 
+def test_a_slow_down_names_what_grew():
+    """A slower program whose facts stay within their tolerances still has a first suspect."""
+    now = rewritten(operations={"stablehlo.add 8x64xf32": 50}, facts={"stablehlo_ops": 53})
+    verdict = verdict_of(now, record(), decision=decision(Status.SLOWER))
+    assert verdict.worst.kind == "time"
+    assert str(verdict.causes[0]).startswith("perhaps stablehlo.add 8x64xf32 37 → 50")
+
+
 @pytest.mark.parametrize("known", [None, record(signature=SIGNATURE[:1])], ids=["no baseline", "stale"])
 def test_a_duel_cannot_stand_in_for_a_baseline(known):
     """Without a comparable baseline the verdict says so, whatever else was timed."""

@@ -150,12 +150,13 @@ EXPLAINS = {
 @pytest.mark.parametrize("changes", [{}, EXPLAINS], ids=["as usual", "with what explains a difference"])
 def test_what_is_saved_comes_back(store, changes):
     """A baseline survives the way through its file, every field of it."""
-    told = baseline(**changes)
-    path = save_baseline(store.root, told)
-    record = store.load(HARDWARE, CASE)
-    assert (record.baseline, record.path, record.borrowed) == (told, path, False)
-    assert path == store.root / OWN_FILE
-    assert read_baseline(path) == told
+    for case in (CASE, "donation/train-step.v2"):
+        told = baseline(case=case, **changes)
+        path = save_baseline(store.root, told)
+        record = store.load(HARDWARE, case)
+        assert (record.baseline, record.path, record.borrowed) == (told, path, False)
+        assert path == (store.root / OWN_FILE).parents[1] / f"{case}.json"
+        assert read_baseline(path) == told
 
 
 def test_a_list_of_numbers_is_one_line(tmp_path):

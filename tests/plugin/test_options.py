@@ -1,14 +1,17 @@
 """Options: command line before environment before ini before default, and a clear word where they make no sense."""
 
+from types import SimpleNamespace
+
 import pytest
 from support.paths import REPOSITORY
 from support.projects import NO_OTHERS
 
 from jaxgate import settings as variables
 from jaxgate.plugin.options import table
+from jaxgate.plugin.options.kinds import read_kind
 from jaxgate.plugin.options.page import options_page
 from jaxgate.plugin.stash import SETTINGS
-from jaxgate.settings import Update
+from jaxgate.settings import RunKind, Update
 
 ROOT = REPOSITORY
 
@@ -123,6 +126,42 @@ def test_misuse_ends_the_run_before_it_begins(project, monkeypatch, typed, varia
     assert "Traceback" not in result.stderr.str()
     assert "test_model.py" not in result.stdout.str()
     assert not (project.path / "baselines").exists()
+
+
+def kind_of(*flags, **environ):
+    """What a run with these options and variables is for."""
+    given = {name: value or True for name, _, value in (flag.partition("=") for flag in flags)}
+    given["--perf-against"] = [given["--perf-against"]] if "--perf-against" in given else None
+    config = SimpleNamespace(
+        getoption=lambda name, default=None: given.get(name, default),
+        option=SimpleNamespace(collectonly=False),
+        invocation_params=SimpleNamespace(args=flags, dir=ROOT),
+    )
+    return read_kind(config, environ)[0]
+
+
+KINDS = {
+    "--perf-update=refresh": RunKind.UPDATE,
+    "--perf-update=review": RunKind.REVIEW,
+    "--perf-update=trim": RunKind.TRIM,
+    "--perf-against=HEAD": RunKind.AGAINST,
+    "--perf-against=X=1": RunKind.AGAINST_ENV,
+    "--perf-plan": RunKind.PLAN,
+    "--perf-update=times": RunKind.RECORD_TIMES,
+}
+
+
+@pytest.mark.parametrize("flag", KINDS)
+def test_no_two_kinds_of_run_go_together(flag):
+    """The error names both. A command asks by a variable."""
+    assert kind_of(flag) is KINDS[flag]
+    name = flag.partition("=")[0]
+    with pytest.raises(pytest.UsageError, match=f"^jaxgate upgrade cannot be .*; drop {name}$"):
+        kind_of(flag, **{variables.UPGRADE_TO: "NEW=1"})
+    for other in (one for one in KINDS if not one.startswith(name)):
+        with pytest.raises(pytest.UsageError) as error:
+            kind_of(flag, other)
+        assert [one for one in (name, other.partition("=")[0]) if one not in str(error.value)] == []
 
 
 def test_the_committed_page_is_what_the_table_says():

@@ -53,8 +53,6 @@ QUICK, SLOW = (Phases(trace_ns=n, lower_ns=n, compile_ns=n, first_call_ns=n, hos
 KNOWN_BREAK = "from jaxgate import KnownBreak"
 """How a project imports what ``jaxgate`` itself does not give."""
 
-_TODAYS = ("jaxgate.keep.git", "jaxgate.cli.baselines")
-
 
 def import_everything() -> None:
     """Import all of jaxgate: pytester forgets what its runs import, and a patched module must be there before."""

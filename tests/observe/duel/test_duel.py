@@ -316,6 +316,13 @@ def test_one_length_for_both_sides(now_ns, baseline_ns, platform, calls, bursts)
     assert set(blocks(log, bursts)) <= {"ABBA", "BAAB"}
 
 
+@pytest.mark.parametrize("eater", ["now", "before"])
+def test_consumed_arguments_allow_one_call(eater):
+    """On either side: both take one call for a burst."""
+    duel, log = duel_of(pairs=4, **{eater: {"consumed": True}})
+    assert {asked for _, asked, _ in log} == {duel.calls_per_burst} == {1}
+
+
 def test_it_stops_when_settled_and_at_the_latest():
     asked = []
     duel, _ = duel_of(settled=lambda duel: asked.append(len(duel.now_ns)) or len(duel.baseline_ns) == 6)

@@ -237,6 +237,12 @@ def test_what_would_take_the_interpreter_too_long_is_compiled_again():
     assert len(interpreter.limits) == 1
 
 
+def test_where_its_used_arguments_are_unknown_it_is_compiled_again(right, monkeypatch):
+    """The interpreter needs to know them; a second compile is given all."""
+    monkeypatch.setitem(second_opinion.__globals__, "kept_arguments", lambda _stage: None)
+    assert second_opinion(right, Here().interpret, limit_s=20).by is OpinionBy.SECOND_COMPILE
+
+
 @pytest.mark.parametrize(
     ("changes", "why_not"),
     [
