@@ -322,6 +322,9 @@ NAMED = [
     *[(red, FEW, HASHED | {"python_calls": 2431}, [HASHES]) for red in ("python_calls", "run_ns")],
     ("run_ns", FEW, HASHED | {"python_calls": 82}, []),
     ("python_calls", None, {"python_calls": 81, "called": {"len": 81}}, ["Python in each call: 81 × len"]),
+    # what they call of Python itself is left out beside functions
+    ("python_calls", {"called": {}}, {"called": {"len": 73, "traceback.walk_stack": 44}, "python_calls": 117},
+     ["Python in each call: traceback.walk_stack 0 → 44"]),
     # other options and another environment of the same program; what is unknown, or of another program, is not
     ("temp_bytes", {}, {"options": "xla_x=True"}, ["the same program, other compiler options: none → xla_x=True"]),
     ("temp_bytes", {}, {"options": "xla_x=True", "program": "p1"}, []),
@@ -441,7 +444,7 @@ FIRST = [  # red, before, now, how the first cause begins, whether it does
     ) for row in (
         (fact, before, now | {"program": "p1"}, f"{what}: {label}", True),
         (fact, before, now | {"environment": {**ENVIRONMENT, "jaxlib": "9.9"}}, f"{ELSEWHERE}: {label}", True),
-        (fact, before, now | few, what, False),
+        (fact, before, now | {"program": "p1"} | few, what, False),
     )],
     ("block_bytes", {"block_bytes": 4_096},
      {"block_bytes": 131_072, "blocks": "float32[128,256] in norm at model.py:4"}, BLOCKS, True),
@@ -508,9 +511,6 @@ FIRST = [  # red, before, now, how the first cause begins, whether it does
     ("argument_bytes", None, {"signature": (W, STATES, BATCH)},
      "perhaps largest argument: xs is float32[32,64,64] (524,288 bytes)", True),
     ("argument_bytes", None, {"signature": ()}, "perhaps largest argument", False),
-    # functions come before what they call of Python itself
-    ("python_calls", {"called": {}}, {"called": {"len": 73, "traceback.walk_stack": 44}, "python_calls": 117},
-     "Python in each call: traceback.walk_stack 0 → 44", True),
 ]  # fmt: skip
 
 
