@@ -57,12 +57,8 @@ HEAVY = launched_program(fingerprint="9" * 32, facts={"temp_bytes": 9_000})
 @pytest.mark.parametrize(
     ("now", "before", "handed", "red"),
     [
-        (
-            (WHOLE,),
-            (UP, DOWN),
-            10_000,
-            [],
-        ),  # what one handed to the other is a temporary now; one alone is no counterpart
+        # what one handed to the other is a temporary now; one alone is no counterpart
+        ((WHOLE,), (UP, DOWN), 10_000, []),
         ((WHOLE,), (UP,), 0, ["temp_bytes of whole"]),  # a function that was renamed, and needs more
         ((UP, DOWN), (WHOLE,), 0, []),
         ((UP,), (UP, DOWN), 5_000, []),

@@ -93,7 +93,7 @@ GATED = {  # function, arguments, the jitted function that is gated in its place
     "nn": (lambda w, x: jax.nn.relu(x) + w["b"][0], (W, X), {}, None, [], ""),
     "a jitted one": (jax.jit(between), (W, X), {}, None, [], ""),
     "made anew": (
-        lambda w, x: jax.jit(lambda w, x: loss.__wrapped__(w, x))(w, x),
+        lambda w, x: jax.jit(lambda *a: loss.__wrapped__(*a))(w, x),
         (W, X),
         {},
         None,

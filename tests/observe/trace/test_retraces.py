@@ -12,18 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
-from support.measured import sample_of
+from support.measured import ready, sample_of
 from support.processes import python
 
 from jaxgate.observe.arguments.signature import argument_keys, argument_names
 from jaxgate.observe.execute.steps import take_steps
-from jaxgate.observe.execute.subjects import JittedSubject
-from jaxgate.observe.trace.clocks import CLOCKS
 from jaxgate.observe.trace.compile_events import record
-from jaxgate.observe.trace.lowering import lower
 from jaxgate.observe.trace.misses import read_miss
 from jaxgate.observe.trace.retraces import Blame, Culprit, retrace_lines
-from jaxgate.observe.trace.stages import compile_program
 
 HERE = "tests/observe/trace/test_retraces.py"
 TICKS = 1000
@@ -40,14 +36,6 @@ def line_of(function, text):
     lines, first = inspect.getsourcelines(function)
     (offset,) = [number for number, line in enumerate(lines) if line.rstrip().endswith(text)]
     return f"{HERE}:{first + offset}"
-
-
-def ready(function, args, kwargs=None):
-    """A compiled subject."""
-    call = (args, kwargs or {})
-    lowered = lower(function, *call, role="subject", clock=clock)
-    compile_program(lowered, clocks=CLOCKS)
-    return JittedSubject.of(lowered, call)
 
 
 def steps(function, args, next_args, kwargs=None):
